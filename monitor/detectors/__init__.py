@@ -1,0 +1,1 @@
+"""Detectors: one class a fault family, one file each; `registry.DETECTORS` lists them."""

@@ -1,0 +1,131 @@
+"""What the screens and commands are given: immutable, published whole, latest wins.
+
+Everything here is frozen. Arrays are append-only views that no one writes to again; drawing code may slice
+them freely and must not modify them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
+from trainmon.monitor.frame import SignalKey
+from trainmon.tails.record import FloatArray, IntArray, Note
+from trainmon.tails.status import FileStatus, LogLine
+
+
+class State(StrEnum):
+    """Job states of CLI.md."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    CHECKPOINTING = "checkpointing"
+    EVALUATING = "evaluating"
+    SLOW = "slow"
+    BUFFERED = "buffered"
+    HUNG = "hung"
+    FINISHED = "finished"
+    CRASHED = "crashed"
+    OOM = "oom"
+    TIME_LIMIT = "time_limit"
+    PREEMPTED = "preempted"
+    REQUEUED = "requeued"
+    CANCELLED = "cancelled"
+    NODE_FAIL = "node_fail"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesView:
+    """One series for drawing. Arrays are parallel, in log order, (n,) each.
+
+    `low` and `high` bound what each point stands for (equal to `values` where the point is one raw value);
+    `attempts` numbers the attempt of each point; `bad_steps` are the steps at which NaN, Inf or null was
+    logged. `step_index` is None unless the log has no step, then it says what the x axis counts ("line").
+    """
+
+    key: SignalKey
+    unit: str
+    steps: FloatArray
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    attempts: IntArray
+    bad_steps: FloatArray
+    count: int
+    last: float
+    raw_key: str = ""
+    derived: str = ""
+    times: FloatArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriageStep:
+    """One step of the walk of METRICS.md: id in TRIAGE_ORDER, question, verdict, evidence, what next.
+
+    `explains` is set on the first step that explains the symptom. `signals` are the charts to open as evidence.
+    """
+
+    id: str
+    title: str
+    verdict: Verdict
+    what: str
+    why: str
+    next: str
+    signals: tuple[SignalKey, ...] = ()
+    episodes: tuple[str, ...] = ()
+    explains: bool = False
+
+
+TRIAGE_ORDER = ("job", "loss", "gradients", "step_time", "memory", "experts", "layers")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """All that is known of one run at one moment."""
+
+    name: str
+    target: str
+    state: State
+    state_reason: str
+    verdict: Verdict
+    verdict_reason: str
+    first_step: float | None
+    last_step: float | None
+    step_count: int
+    total_steps: float | None
+    step_key: str
+    eta_s: float | None
+    age_s: float | None
+    live: bool
+    root_error: str | None
+    attempts: tuple[tuple[float, float], ...]
+    series: dict[SignalKey, SeriesView]
+    episodes: tuple[Episode, ...]
+    incidents: tuple[Incident, ...]
+    checks: tuple[CheckResult, ...]
+    not_checked: tuple[tuple[str, str], ...]
+    triage: tuple[TriageStep, ...]
+    actions: tuple[str, ...]
+    files: tuple[FileStatus, ...]
+    notes: tuple[Note, ...]
+    log_tail: tuple[LogLine, ...]
+    facts: dict[str, float | str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    progress: float = 1.0
+    revision: int = 0
+    rl: bool = False
+    thresholds_source: str = "defaults, not calibrated"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """Every run, plus what concerns no single run (targets that cannot be read, what was searched)."""
+
+    runs: tuple[RunSnapshot, ...]
+    problems: tuple[str, ...] = ()
+    status: str = ""
+    taken_at: float = 0.0
+    reading: bool = False

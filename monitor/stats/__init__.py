@@ -1,0 +1,1 @@
+"""Incremental statistics, one class a file: `update(x)` and `value`."""

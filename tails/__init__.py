@@ -1,0 +1,1 @@
+"""Where logs live, how they grow, and what a line says. Knows nothing of the monitor."""

@@ -1,0 +1,44 @@
+"""Log text made safe to show: control sequences and invisible characters are shown, never obeyed."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colour, cursor
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC strings
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+# C0 (but tab), DEL, C1, bidirectional controls, zero-width characters, line separators, BOM, surrogates, tags.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def strip_escapes(text: str) -> str:
+    r"""`text` without terminal control sequences.
+
+    >>> strip_escapes("\x1b[31mstep: 27\x1b[0m")
+    'step: 27'
+    """
+    return _ESCAPES.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
+def printable(text: str, limit: int = 2000) -> str:
+    r"""`text` as one line that a terminal can only show: sequences dropped, other controls as ``\xNN``.
+
+    >>> printable("loss\x07 1.5\t\u202eok")
+    'loss\\x07 1.5 \\u202eok'
+    """
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    plain = strip_escapes(cut).replace("\t", " ").rstrip("\r\n")
+    return _UNPRINTABLE.sub(lambda match: _escape(match.group()), plain)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

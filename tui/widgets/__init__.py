@@ -1,0 +1,1 @@
+"""Small widgets, each fed by a snapshot."""
