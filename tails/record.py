@@ -127,8 +127,8 @@ class Fact:
     """Something fixed about the run that its log or config says: ``total_steps``, ``batch_size``, ...
 
     Known keys: total_steps, batch_size (samples a step), seq_length (tokens), tokens_per_batch,
-    parameters, active_parameters, clip_threshold, peak_lr, warmup_steps, precision, world_size, gpu, gpu_memory_bytes, optimizer,
-    checkpoint_interval, num_experts, framework. Others are kept and shown.
+    parameters, active_parameters, clip_threshold, peak_lr, warmup_steps, precision, world_size, gpu,
+    gpu_memory_bytes, optimizer, checkpoint_interval, num_experts, framework. Others are kept and shown.
     """
 
     source: str

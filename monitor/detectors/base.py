@@ -53,11 +53,11 @@ class Detector(ABC):
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads rows of one attempt, in order. Must not depend on how rows were cut into frames."""
 
-    def note(self, note: Note) -> Iterable[Finding]:
+    def note(self, note: Note) -> Iterable[Finding]:  # noqa: ARG002 - a hook
         """Hears an event of the log, in its place among the rows."""
         return ()
 
-    def new_attempt(self, attempt: int) -> Iterable[Finding]:
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - a hook
         """A (re)start: forgets what a restart makes void, keeps the rest."""
         return ()
 
