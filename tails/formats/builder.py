@@ -1,0 +1,104 @@
+"""Rows to columns: gathers records one by one where a format cannot do it in bulk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from trainmon.tails.record import Block, FloatArray, Mark, MarkArray, TimeKind
+
+_NAN = math.nan
+
+
+def mark_of(value: float | None) -> Mark:
+    """What `value` is, once it is known to have been logged; None stands for a logged null."""
+    if value is None:
+        return Mark.NULL
+    if math.isfinite(value):
+        return Mark.NUMBER
+    if math.isnan(value):
+        return Mark.NAN
+    return Mark.POS_INF if value > 0 else Mark.NEG_INF
+
+
+class BlockBuilder:
+    """Collects records of one source; `take` gives them as blocks, in order, one for each change of step key.
+
+    >>> builder = BlockBuilder("train.log")
+    >>> builder.add({"loss": 2.5}, step=1.0, offset=0, line_no=1, step_key="step")
+    >>> builder.add({"loss": math.nan, "lr": 0.1}, step=2.0, offset=20, line_no=2, step_key="step")
+    >>> [block] = builder.take()
+    >>> block.columns["loss"].tolist(), block.marks["loss"].tolist(), block.columns["lr"].tolist()
+    ([2.5, nan], [1, 2], [nan, 0.1])
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._done: list[Block] = []
+        self._shape: tuple[str, TimeKind] = ("", TimeKind.NONE)
+        self._rows: list[tuple[float, float, int, int, Mapping[str, float | None]]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows) + sum(len(block) for block in self._done)
+
+    def add(
+        self,
+        values: Mapping[str, float | None],
+        *,
+        step: float | None,
+        offset: int,
+        line_no: int,
+        step_key: str = "",
+        time: float | None = None,
+        time_kind: TimeKind = TimeKind.NONE,
+    ) -> None:
+        """Adds one record. A value of None is a logged null; a key left out was not logged."""
+        shape = (step_key, time_kind)
+        if shape != self._shape:
+            self._close()
+            self._shape = shape
+        self._rows.append((_NAN if step is None else step, _NAN if time is None else time, offset, line_no, values))
+
+    def take(self) -> list[Block]:
+        """The blocks gathered since the last call."""
+        self._close()
+        done, self._done = self._done, []
+        return done
+
+    def _close(self) -> None:
+        rows = self._rows
+        if not rows:
+            return
+        self._rows = []
+        columns: dict[str, FloatArray] = {}
+        marks: dict[str, MarkArray] = {}
+        odd: dict[str, list[tuple[int, Mark]]] = {}
+        for index, (_, _, _, _, values) in enumerate(rows):
+            for key, value in values.items():
+                column = columns.get(key)
+                if column is None:
+                    column = columns[key] = np.full(len(rows), _NAN)
+                if value is not None:
+                    column[index] = value
+                if value is None or not math.isfinite(value):
+                    odd.setdefault(key, []).append((index, mark_of(value)))
+        for key, places in odd.items():
+            marks[key] = np.where(np.isnan(columns[key]), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
+            for index, mark in places:
+                marks[key][index] = mark
+        step_key, time_kind = self._shape
+        self._done.append(
+            Block(
+                source=self.source,
+                steps=np.array([row[0] for row in rows]),
+                times=np.array([row[1] for row in rows]),
+                offsets=np.array([row[2] for row in rows], np.int64),
+                lines=np.array([row[3] for row in rows], np.int64),
+                columns=columns,
+                marks=marks,
+                step_key=step_key,
+                time_kind=time_kind,
+            )
+        )
