@@ -84,7 +84,11 @@ TRIAGE_ORDER = ("job", "loss", "gradients", "step_time", "memory", "experts", "l
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """All that is known of one run at one moment."""
+    """All that is known of one run at one moment. `name` is unique within a fleet.
+
+    `log_context` holds the raw lines around the (path, line number) of `log_context_for`, the last place a
+    screen asked for; empty with `log_context_for` set when that place cannot be read any more.
+    """
 
     name: str
     target: str
@@ -118,6 +122,8 @@ class RunSnapshot:
     revision: int = 0
     rl: bool = False
     thresholds_source: str = "defaults, not calibrated"
+    log_context: tuple[LogLine, ...] = ()
+    log_context_for: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
