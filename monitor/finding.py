@@ -109,7 +109,10 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The verdict of one check: what, why, what next, and the thresholds it used (name -> value, "source")."""
+    """The verdict of one check: what, why, what next, and the thresholds it used (name -> value, "source").
+
+    An `advisory` WARN is advice about settings or logging: shown, counted as a warning, but no trouble of the run.
+    """
 
     id: str
     name: str
@@ -118,3 +121,4 @@ class CheckResult:
     why: str = ""
     next: str = ""
     thresholds: dict[str, float | str] = field(default_factory=dict)
+    advisory: bool = False

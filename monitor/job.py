@@ -1,0 +1,234 @@
+"""The state of the job, told by the log's own last words and by silence against the run's rhythm.
+
+Deng's first triage step. Nothing here asks a scheduler; what cannot be known is said to be unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainmon.monitor.finding import Verdict
+from trainmon.monitor.snapshot import State
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import Note, NoteKind
+
+# What broke the job, and what somebody or something else did to it.
+_BROKEN: dict[NoteKind, State] = {
+    NoteKind.CUDA_OOM: State.OOM,
+    NoteKind.HOST_OOM: State.OOM,
+    NoteKind.NCCL_TIMEOUT: State.CRASHED,
+    NoteKind.INIT_TIMEOUT: State.CRASHED,
+    NoteKind.XID: State.CRASHED,
+    NoteKind.SEGFAULT: State.CRASHED,
+    NoteKind.TRACEBACK: State.CRASHED,
+    NoteKind.ERROR: State.CRASHED,
+    NoteKind.NODE_FAIL: State.NODE_FAIL,
+    NoteKind.SIGKILL: State.CRASHED,
+}
+_STOPPED: dict[NoteKind, State] = {
+    NoteKind.TIME_LIMIT: State.TIME_LIMIT,
+    NoteKind.PREEMPTED: State.PREEMPTED,
+    NoteKind.CANCELLED: State.CANCELLED,
+    NoteKind.KEYBOARD_INTERRUPT: State.CANCELLED,
+    NoteKind.SIGTERM: State.CANCELLED,
+    NoteKind.SIGHUP: State.CANCELLED,
+}
+# Said in the words of several lines, the more telling one names the cause (a time limit is also a cancel and a SIGTERM).
+_TELLING = (
+    NoteKind.NODE_FAIL,
+    NoteKind.CUDA_OOM,
+    NoteKind.HOST_OOM,
+    NoteKind.XID,
+    NoteKind.NCCL_TIMEOUT,
+    NoteKind.INIT_TIMEOUT,
+    NoteKind.SEGFAULT,
+    NoteKind.TRACEBACK,
+    NoteKind.ERROR,
+    NoteKind.SIGKILL,
+    NoteKind.TIME_LIMIT,
+    NoteKind.PREEMPTED,
+    NoteKind.CANCELLED,
+    NoteKind.KEYBOARD_INTERRUPT,
+    NoteKind.SIGTERM,
+    NoteKind.SIGHUP,
+)
+_VERDICT: dict[State, Verdict] = {
+    State.FINISHED: Verdict.PASS,
+    State.RUNNING: Verdict.PASS,
+    State.STARTING: Verdict.PASS,
+    State.CHECKPOINTING: Verdict.PASS,
+    State.EVALUATING: Verdict.PASS,
+    State.BUFFERED: Verdict.PASS,
+    State.SLOW: Verdict.WARN,
+    State.TIME_LIMIT: Verdict.WARN,
+    State.PREEMPTED: Verdict.WARN,
+    State.REQUEUED: Verdict.WARN,
+    State.CANCELLED: Verdict.WARN,
+    State.HUNG: Verdict.FAIL,
+    State.CRASHED: Verdict.FAIL,
+    State.OOM: Verdict.FAIL,
+    State.NODE_FAIL: Verdict.FAIL,
+}
+ENDED = frozenset(
+    (
+        State.FINISHED,
+        State.TIME_LIMIT,
+        State.PREEMPTED,
+        State.CANCELLED,
+        State.CRASHED,
+        State.OOM,
+        State.NODE_FAIL,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """`root_error`: the log's words for what ended the job, or the last error it outlived; None without one."""
+
+    state: State
+    reason: str
+    root_error: str | None = None
+    evidence: Note | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """METRICS.md's row "end of the job"; a state that is not known judges nothing."""
+        return _VERDICT.get(self.state, Verdict.NO_DATA)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is known to be over."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How a run's data arrives. `age_s`: since the newest byte; `gap_p99_s`: of the run's own record gaps.
+
+    `seen_growing`: whether bytes arrived while we looked. None where not known.
+    """
+
+    age_s: float | None
+    gap_p99_s: float | None
+    seen_growing: bool
+
+
+def job_state(
+    notes: Iterable[Note],
+    last_record_line: dict[str, int],
+    steps: tuple[float, float] | None,
+    total_steps: float | None,
+    pulse: Pulse,
+    limits: Thresholds,
+) -> JobState:
+    """What the job is doing, with its evidence.
+
+    `last_record_line`: source -> line of its last training record; only what was said after it can have ended the job.
+    """
+    ordered = list(notes)
+    closing = [note for note in ordered if note.line_no >= last_record_line.get(note.source, 0)]
+    cause = _cause(closing)
+    reached = steps is not None and total_steps is not None and steps[1] >= total_steps - 1
+    finished = next((note for note in reversed(closing) if note.kind in (NoteKind.FINISHED, NoteKind.EARLY_STOP)), None)
+    if finished is not None and (cause is None or cause.line_no < finished.line_no or cause.source != finished.source):
+        return JobState(State.FINISHED, f"the log says so: {finished.text}", _outlived(ordered), finished)
+    if cause is not None and not (reached and cause.kind in (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)):
+        state = {**_BROKEN, **_STOPPED}[cause.kind]
+        return JobState(state, f"{_PHRASE[state]} ({_place(cause)}): {cause.text}", cause.text, cause)
+    if reached:
+        return JobState(State.FINISHED, f"step {steps[1]:g} of {total_steps:g}" if steps else "", _outlived(ordered))
+    return _by_silence(steps, total_steps, pulse, limits, _outlived(ordered))
+
+
+_PHRASE = {
+    State.OOM: "out of memory",
+    State.CRASHED: "crashed",
+    State.NODE_FAIL: "node failure",
+    State.TIME_LIMIT: "time limit reached",
+    State.PREEMPTED: "preempted",
+    State.CANCELLED: "stopped from outside",
+}
+
+
+def _place(note: Note) -> str:
+    where = f"line {note.line_no}"
+    return f"after step {note.step:g}, {where}" if note.step is not None else where
+
+
+def _cause(notes: Sequence[Note]) -> Note | None:
+    """The note that ended the job: what broke first wins, unless somebody had stopped the job before it."""
+    fatal = [note for note in notes if not note.teardown and (note.kind in _BROKEN or note.kind in _STOPPED)]
+    # A launch after the failure opens a new chapter: only the last chapter's failure can be the end.
+    launches = [note for note in notes if note.kind is NoteKind.LAUNCH]
+    if launches and fatal:
+        latest = launches[-1]
+        after = [note for note in fatal if note.source != latest.source or note.line_no > latest.line_no]
+        fatal = after or fatal
+    if not fatal:
+        return None
+    broken = [note for note in fatal if note.kind in _BROKEN]
+    stopped = [note for note in fatal if note.kind in _STOPPED]
+    if broken and not (stopped and _before(stopped[0], broken[0])):
+        return min(broken[:20], key=lambda note: _TELLING.index(note.kind))
+    return min(stopped or broken, key=lambda note: _TELLING.index(note.kind))
+
+
+def _before(first: Note, second: Note) -> bool:
+    return first.source == second.source and first.line_no < second.line_no
+
+
+def _outlived(notes: Sequence[Note]) -> str | None:
+    """The last error the run went on after."""
+    errors = [note for note in notes if note.kind in _BROKEN and not note.teardown]
+    return errors[-1].text if errors else None
+
+
+def _by_silence(
+    steps: tuple[float, float] | None,
+    total_steps: float | None,
+    pulse: Pulse,
+    limits: Thresholds,
+    outlived: str | None,
+) -> JobState:
+    where = "no step yet" if steps is None else f"step {steps[1]:g}"
+    if total_steps is not None:
+        where += f" of {total_steps:g}"
+    if pulse.age_s is None:
+        return JobState(State.UNKNOWN, f"{where}; the log does not say how it ended", outlived)
+    patience = silence_limit_s(steps is not None, pulse.gap_p99_s, limits)
+    quiet = f"no new data for {duration(pulse.age_s)}"
+    if pulse.age_s <= patience / 2:
+        state = State.RUNNING if steps is not None else State.STARTING
+        return JobState(state, f"{where}, newest data {duration(pulse.age_s)} old", outlived)
+    if not pulse.seen_growing:
+        return JobState(State.UNKNOWN, f"{where}; {quiet}; whether the job still runs is not known", outlived)
+    if pulse.age_s <= patience:
+        return JobState(State.SLOW, f"{where}; {quiet} (usual gap {duration(pulse.gap_p99_s)})", outlived)
+    return JobState(State.HUNG, f"{where}; {quiet}, limit {duration(patience)}", outlived)
+
+
+def silence_limit_s(has_steps: bool, gap_p99_s: float | None, limits: Thresholds) -> float:
+    """METRICS.md: max(10 x the 99th percentile of the run's own gaps, 10 min); 30 min while starting up."""
+    if not has_steps:
+        return limits["silence.starting_seconds"]
+    return max(limits["silence.gaps"] * (gap_p99_s or 0.0), limits["silence.seconds"])
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for a person.
+
+    >>> duration(0.4), duration(42), duration(3725), duration(200000), duration(None)
+    ('0 s', '42 s', '1 h 2 min', '2 d 7 h', 'unknown')
+    """
+    if seconds is None:
+        return "unknown"
+    whole = int(max(seconds, 0))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole < 600 else f"{whole // 60} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
