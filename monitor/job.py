@@ -34,7 +34,7 @@ _STOPPED: dict[NoteKind, State] = {
     NoteKind.SIGTERM: State.CANCELLED,
     NoteKind.SIGHUP: State.CANCELLED,
 }
-# Said in the words of several lines, the more telling one names the cause (a time limit is also a cancel and a SIGTERM).
+# Where several lines tell of it, the more telling one names the cause (a time limit is also a cancel and a SIGTERM).
 _TELLING = (
     NoteKind.NODE_FAIL,
     NoteKind.CUDA_OOM,

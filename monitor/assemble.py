@@ -1,0 +1,214 @@
+"""One run's engine and files, seen at one moment, as the immutable snapshot that screens and commands are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trainmon.monitor.detectors.registry import DETECTORS
+from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, worst
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.job import JobState, Pulse, job_state
+from trainmon.monitor.snapshot import RunSnapshot, SeriesView, State, TriageStep
+from trainmon.monitor.triage import walk
+from trainmon.tails.record import NoteKind
+from trainmon.tails.status import FileStatus, LogLine
+
+STEP_OF_CHECK: dict[str, str] = {detector.id: detector.triage for detector in DETECTORS} | {"job.state": "job"}
+_JOB_NEXT = {
+    State.OOM: "lower the micro-batch size or sequence length, or shard more; restart from the last checkpoint",
+    State.CRASHED: "read the error and the lines before it, then restart from the last checkpoint",
+    State.NODE_FAIL: "exclude the node and restart from the last checkpoint",
+    State.TIME_LIMIT: "resubmit from the last checkpoint, with checkpoints closer together than the time limit",
+    State.PREEMPTED: "resubmit or wait for the requeue; check that a checkpoint was written",
+    State.CANCELLED: "nothing, if this was meant; else restart from the last checkpoint",
+    State.HUNG: "look at the ranks' stacks (py-spy dump) and the network; a hung collective does not come back",
+    State.SLOW: "wait for the next record; look at step time and storage if it stays away",
+}
+
+
+def assemble(
+    engine: RunEngine,
+    files: Sequence[FileStatus],
+    log_tail: Sequence[LogLine],
+    pulse: Pulse,
+    *,
+    live: bool,
+    progress: float = 1.0,
+    problems: Sequence[str] = (),
+    revision: int = 0,
+    log_context: tuple[LogLine, ...] = (),
+    log_context_for: tuple[str, int] | None = None,
+) -> RunSnapshot:
+    """The snapshot of a run. `pulse` tells how its data arrives; `problems` what concerns its files."""
+    steps = engine.steps
+    total = _number(engine.facts.get("total_steps"))
+    span = (steps.first, steps.last) if steps is not None else None
+    job = job_state(engine.notes, engine.last_record_line, span, total, pulse, engine.limits)
+    results = engine.checks()
+    checks = (*results, _job_check(job))
+    episodes = _with_job_episode(engine.episodes(), job, engine)
+    series = engine.series_views()
+    triage = walk(checks, STEP_OF_CHECK, episodes, series)
+    verdict = overall(checks, has_metrics=steps is not None)
+    return RunSnapshot(
+        name=engine.name,
+        target=engine.target,
+        state=job.state,
+        state_reason=job.reason,
+        verdict=verdict,
+        verdict_reason=_reason(verdict, triage),
+        first_step=span[0] if span else None,
+        last_step=span[1] if span else None,
+        step_count=steps.count if steps is not None else 0,
+        total_steps=total,
+        step_key=steps.key if steps is not None else "",
+        eta_s=None if job.ended else _eta_s(series, span, total),
+        age_s=pulse.age_s,
+        live=live,
+        root_error=job.root_error,
+        attempts=tuple(engine.attempts),
+        series=series,
+        episodes=episodes,
+        incidents=incidents_with_job(engine.incidents(), episodes),
+        checks=checks,
+        not_checked=tuple(
+            (check.id, check.what) for check in checks if check.verdict in (Verdict.NO_DATA, Verdict.NOT_APPLICABLE)
+        ),
+        triage=triage,
+        actions=actions(checks, engine),
+        files=tuple(files),
+        notes=tuple(engine.notes),
+        log_tail=tuple(log_tail),
+        facts=dict(engine.facts),
+        problems=(*problems, *engine.problems),
+        progress=progress,
+        revision=revision,
+        rl=engine.rl,
+        log_context=log_context,
+        log_context_for=log_context_for,
+        thresholds_source=_thresholds_source(checks),
+    )
+
+
+def overall(checks: Sequence[CheckResult], *, has_metrics: bool) -> Verdict:
+    """The run's verdict: its worst part's, advice left out; NO DATA only when nothing could be judged.
+
+    A job that is merely known to run says nothing about the run while it has no numbers.
+    """
+    judged = [check.verdict for check in checks if not (check.advisory and check.verdict is Verdict.WARN)]
+    verdict = worst(judged)
+    if not has_metrics and verdict is Verdict.PASS:
+        return Verdict.NO_DATA
+    return verdict
+
+
+def actions(checks: Sequence[CheckResult], engine: RunEngine) -> tuple[str, ...]:
+    """Recommended actions, worst first, each once, with the checkpoint to go back to where there is one."""
+    loud = sorted(
+        (check for check in checks if check.verdict in (Verdict.FAIL, Verdict.WARN) and check.next),
+        key=lambda check: (check.verdict is not Verdict.FAIL, check.advisory),
+    )
+    advice = list(dict.fromkeys(check.next[0].upper() + check.next[1:] for check in loud))
+    if any(check.verdict is Verdict.FAIL for check in loud):
+        back = _roll_back(engine)
+        if back:
+            advice.insert(0, back)
+    return tuple(advice)
+
+
+def _roll_back(engine: RunEngine) -> str | None:
+    failed = [episode.first_step for episode in engine.episodes() if episode.severity is Severity.FAIL]
+    saved = [note for note in engine.notes if note.kind is NoteKind.CHECKPOINT_SAVED and note.step is not None]
+    if not failed or not saved:
+        return None
+    good = [note.step for note in saved if note.step is not None and note.step < min(failed)]
+    if not good:
+        return f"No checkpoint in the log is older than the fault at step {min(failed):g}"
+    return f"Roll back to the checkpoint saved at step {max(good):g}, the last before the fault at step {min(failed):g}"
+
+
+def _job_check(job: JobState) -> CheckResult:
+    return CheckResult(
+        id="job.state",
+        name="Job State",
+        verdict=job.verdict,
+        what=f"{job.state.value}: {job.reason}" if job.reason else job.state.value,
+        next=_JOB_NEXT.get(job.state, ""),
+        thresholds={},
+    )
+
+
+def _with_job_episode(episodes: tuple[Episode, ...], job: JobState, engine: RunEngine) -> tuple[Episode, ...]:
+    if job.verdict not in (Verdict.WARN, Verdict.FAIL):
+        return episodes
+    steps = engine.steps
+    step = steps.last if steps is not None else 0.0
+    note = job.evidence
+    if note is not None and note.step is not None:
+        step = note.step
+    severity = Severity.FAIL if job.verdict is Verdict.FAIL else Severity.WARN
+    ended = Episode(
+        id=f"job.state:{job.state.value}:{step:g}",
+        incident=f"job:{step:g}",
+        check="job.state",
+        kind=job.state.value,
+        signal=SignalKey("job.state"),
+        severity=severity,
+        attempt=max(len(engine.attempts) - 1, 0),
+        path=note.source if note else "",
+        line=note.line_no if note else 0,
+        first_step=step,
+        worst_step=step,
+        last_step=step,
+        worst_value=float("nan"),
+        first_time=note.time if note else None,
+        recovered=False,
+        what=job.reason,
+        origin="log" if note else "live",
+    )
+    return (*episodes, ended)
+
+
+def incidents_with_job(incidents: tuple[Incident, ...], episodes: Sequence[Episode]) -> tuple[Incident, ...]:
+    """The incidents plus one for the end of the job, which pages when it is a FAIL."""
+    ends = [episode for episode in episodes if episode.check == "job.state"]
+    return incidents + tuple(
+        Incident(
+            end.incident,
+            end.what,
+            end.severity,
+            end.first_step,
+            end.last_step,
+            recovered=False,
+            pages=end.severity is Severity.FAIL,
+            episodes=(end.id,),
+        )
+        for end in ends
+    )
+
+
+def _reason(verdict: Verdict, triage: Sequence[TriageStep]) -> str:
+    explaining = next((step for step in triage if step.explains), None)
+    if explaining is not None:
+        return f"{explaining.title}: {explaining.what}"
+    return {Verdict.PASS: "nothing wrong found", Verdict.NO_DATA: "nothing could be judged"}.get(verdict, "")
+
+
+def _eta_s(
+    series: Mapping[SignalKey, SeriesView], span: tuple[float, float] | None, total: float | None
+) -> float | None:
+    step_time = series.get(SignalKey("sys.step_time"))
+    if span is None or total is None or step_time is None or not step_time.count:
+        return None
+    recent = sorted(value for value in step_time.values[-50:].tolist() if value == value)
+    return (total - span[1]) * recent[len(recent) // 2] if recent and total > span[1] else None
+
+
+def _thresholds_source(checks: Sequence[CheckResult]) -> str:
+    sources = {str(check.thresholds["source"]) for check in checks if "source" in check.thresholds}
+    return "defaults, not calibrated" if sources <= {"default"} else ", ".join(sorted(sources - {"default"}))
+
+
+def _number(value: float | str | None) -> float | None:
+    return value if isinstance(value, (int, float)) else None

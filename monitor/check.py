@@ -1,0 +1,134 @@
+"""The stability report: what ``trainmon check`` computes, prints and exits with."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
+from trainmon.monitor.job import duration
+from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.text import printable
+
+FIRST_FIVE = ("loss.spike", "grad.norm", "lr.schedule", "batch.ratio", "loss.plateau")
+_WIDTH = 100
+
+
+def exit_status(runs: Sequence[RunSnapshot], *, strict: bool, named_unjudged: bool = False) -> int:
+    """CLI.md: 1 with a FAIL (or a WARN, `strict`), 2 when nothing was judged or a named target could not be."""
+    verdicts = [run.verdict for run in runs]
+    warned = any(check.verdict is Verdict.WARN for run in runs for check in run.checks)
+    if Verdict.FAIL in verdicts:
+        return 1
+    if named_unjudged or not any(verdict in (Verdict.PASS, Verdict.WARN) for verdict in verdicts):
+        return 2
+    return 1 if strict and (warned or Verdict.WARN in verdicts) else 0
+
+
+def report(run: RunSnapshot, *, quiet: bool = False) -> str:
+    """The report of one run, for people. With `quiet` only its title line and what is wrong."""
+    lines = [_title(run)]
+    if not quiet:
+        lines += ["=" * min(_WIDTH, len(lines[0])), *_header(run), ""]
+    order = {name: place for place, name in enumerate(FIRST_FIVE)}
+    checks = sorted(run.checks, key=lambda check: order.get(check.id, len(order)))
+    shown = [check for check in checks if check.verdict is not Verdict.NOT_APPLICABLE]
+    first = [check for check in shown if check.id in order]
+    rest = [check for check in shown if check.id not in order and check.verdict is not Verdict.NO_DATA]
+    for check in first + rest:
+        if not quiet or check.verdict in (Verdict.FAIL, Verdict.WARN):
+            lines += _check(check, run.episodes)
+    if quiet:
+        return "\n".join(lines)
+    lines += _not_checked(run, order)
+    critical = sum(check.verdict is Verdict.FAIL for check in checks)
+    warnings = sum(check.verdict is Verdict.WARN for check in checks)
+    lines += ["", f"CRITICAL ISSUES: {critical}", f"WARNINGS: {warnings}"]
+    if run.actions:
+        lines += ["", "Recommended Actions:"]
+        for number, action in enumerate(run.actions, 1):
+            lines += _wrap(f"{number}. {action}", "  ", "     ")
+    return "\n".join(lines)
+
+
+def _title(run: RunSnapshot) -> str:
+    return (
+        f"Training Stability Report: {printable(run.name)}  [{run.verdict.value}]  {printable(run.verdict_reason, 300)}"
+    )
+
+
+def _header(run: RunSnapshot) -> list[str]:
+    lines = []
+    if run.last_step is not None:
+        total = f" of {run.total_steps:g}" if run.total_steps is not None else ""
+        key = f" (key: {printable(run.step_key, 60)})" if run.step_key else " (no step in the log: records are counted)"
+        lines.append(f"steps      {run.first_step:g} to {run.last_step:g}{total}, {run.step_count} logged{key}")
+    if len(run.attempts) > 1:
+        spans = ", ".join(f"{first:g}-{last:g}" for first, last in run.attempts[-8:])
+        more = f"{len(run.attempts) - 8} earlier, " if len(run.attempts) > 8 else ""
+        lines.append(f"attempts   {len(run.attempts)}: {more}{spans}")
+    age = f"; newest data {duration(run.age_s)} old" if run.age_s is not None else ""
+    lines += _wrap(f"state      {run.state.value}: {printable(run.state_reason, 400)}{age}", "", " " * 11)
+    if run.root_error:
+        lines += _wrap(f"root error {printable(run.root_error, 400)}", "", " " * 11)
+    for file in run.files:
+        counted = f"{file.lines} lines, {file.records} records"
+        if file.unreadable:
+            counted += f", {file.unreadable} unreadable"
+        lines.append(f"file       {printable(file.path, 200)} ({file.format or 'unknown'}: {counted})")
+        if file.problem:
+            lines.append(f"           {printable(file.problem, 300)}")
+    lines.append(f"thresholds {run.thresholds_source}")
+    lines += [f"problem    {printable(problem, 300)}" for problem in run.problems]
+    return lines
+
+
+def _check(check: CheckResult, episodes: Sequence[Episode]) -> list[str]:
+    lines = _wrap(f"[{check.verdict.value}] {check.name}: {printable(check.what, 500)}", "", "       ")
+    if check.verdict in (Verdict.FAIL, Verdict.WARN):
+        if check.why:
+            lines += _wrap(printable(check.why, 600), "       ", "       ")
+        mine = [episode for episode in episodes if episode.check == check.id and episode.severity >= Severity.WARN]
+        mine.sort(key=lambda episode: (-episode.severity, episode.first_step))
+        lines += [f"       - {_episode(episode)}" for episode in mine[:5]]
+        if len(mine) > 5:
+            lines.append(f"       - and {len(mine) - 5} more (--json lists all)")
+        limits = {name: value for name, value in check.thresholds.items() if name != "source"}
+        if limits:
+            text = ", ".join(
+                f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in limits.items()
+            )
+            lines += _wrap(f"limits: {text} ({check.thresholds.get('source', 'default')})", "       ", "         ")
+    return lines
+
+
+def _episode(episode: Episode) -> str:
+    span = f"step {episode.first_step:g}"
+    if episode.last_step != episode.first_step:
+        span = f"steps {episode.first_step:g}-{episode.last_step:g}"
+    value = (
+        ""
+        if episode.worst_value != episode.worst_value
+        else f", worst {episode.worst_value:.6g} at step {episode.worst_step:g}"
+    )
+    state = "recovered" if episode.recovered else "open"
+    where = f" (line {episode.line})" if episode.line else ""
+    return printable(f"{episode.signal} {episode.kind.replace('_', ' ')}, {span}{value}, {state}{where}", 300)
+
+
+def _not_checked(run: RunSnapshot, first: dict[str, int]) -> list[str]:
+    missing = [
+        check
+        for check in run.checks
+        if check.verdict is Verdict.NO_DATA and check.id not in first and check.id != "job.state"
+    ]
+    if not missing:
+        return []
+    lines = ["", "Not checked:"]
+    for check in missing:
+        lines += _wrap(f"[NO DATA] {check.name}: {printable(check.what, 300)}", "  ", "            ")
+    return lines
+
+
+def _wrap(text: str, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False) or [first]

@@ -1,0 +1,59 @@
+"""One judgement of what lies in the targets now: read to the end, then a snapshot of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.monitor.watched import WatchedRun
+from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tails.discover import Discovery, RunFiles, discover
+from trainmon.tails.intake import read_all
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """`problems`: one clear line for each target that could not be read; `searched`: what was looked for."""
+
+    runs: tuple[RunSnapshot, ...]
+    problems: tuple[str, ...]
+    searched: str
+    named_unjudged: bool = False
+
+
+def find(targets: list[str], cwd: Path) -> Discovery:
+    """The runs below `targets` (the current directory when there are none)."""
+    return discover(targets, cwd)
+
+
+def judge(targets: list[str], *, cwd: Path, clock: Clock | None = None, limits: Thresholds | None = None) -> Judgement:
+    """Reads every run of the targets to its end and judges it."""
+    clock = clock or SystemClock()
+    discovery = find(targets, cwd)
+    runs = tuple(
+        watched.snapshot(live=False) for _, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds())
+    )
+    return Judgement(runs, discovery.problems, discovery.searched, named_unjudged=bool(discovery.problems))
+
+
+def read_runs(
+    discovery: Discovery,
+    *,
+    clock: Clock,
+    limits: Thresholds,
+    on_engine: Callable[[RunEngine], None] | None = None,
+) -> Iterator[tuple[RunFiles, WatchedRun]]:
+    """Each run read to its end. `on_engine` is called with a run's new engine before anything is read."""
+    for files in discovery.runs:
+        engine = RunEngine(files.name, files.target, clock=clock, limits=limits)
+        if on_engine is not None:
+            on_engine(engine)
+        watched = WatchedRun(engine, clock)
+        for item in read_all(files, clock):
+            watched.feed(item.path, item.update.parsed, item.status, item.lines, restarted=item.update.restarted)
+        engine.settle()
+        yield files, watched

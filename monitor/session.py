@@ -1,0 +1,149 @@
+"""The live session: reader threads feed one engine thread, which publishes snapshots for the screens.
+
+The screens call `latest`, `acknowledge`, `snooze`, `request_log` and `stop` from their own thread; none of
+them waits for a file or for the engine. Everything that changes a run happens on the engine thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.monitor.watched import WatchedRun
+from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tails.intake import Intake, IntakeItem
+
+# A screen draws at most 10 times a second; half of that is the least at which a curve still looks live.
+PUBLISH_INTERVAL_S: Final = 0.2
+# Ages and job states move on without new data; once a second is as fine as they are shown.
+HEARTBEAT_S: Final = 1.0
+# One turn of the engine works at most this long before it publishes, so that loading never looks frozen.
+TURN_BUDGET_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    run: str
+    apply: Callable[[WatchedRun], None]
+
+
+class Monitor:
+    """Watches targets until `stop`. Raises `tails.target.TargetError` for a target that cannot be parsed."""
+
+    def __init__(
+        self,
+        targets: list[str],
+        *,
+        cwd: Path,
+        clock: Clock | None = None,
+        limits: Thresholds | None = None,
+        stdin_fd: int | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._limits = limits or Thresholds()
+        self._intake = Intake(targets, cwd=cwd, clock=self._clock, follow=True, stdin_fd=stdin_fd)
+        self._runs: dict[str, WatchedRun] = {}
+        self._snapshots: dict[str, RunSnapshot] = {}
+        self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._failure = ""
+        self._latest = FleetSnapshot((), reading=True, status="looking for runs")
+        self._thread = threading.Thread(target=self._work, name="trainmon-engine", daemon=True)
+
+    def start(self) -> None:
+        """Begins to read and judge."""
+        self._intake.start()
+        self._thread.start()
+
+    def latest(self) -> FleetSnapshot:
+        """The newest snapshot; the same object while nothing changed."""
+        return self._latest
+
+    def acknowledge(self, run: str, episode_id: str) -> None:
+        """Marks an episode as seen."""
+        self._requests.put(_Request(run, lambda watched: watched.engine.acknowledge(episode_id)))
+
+    def snooze(self, run: str, episode_id: str, seconds: float) -> None:
+        """Silences an episode for `seconds`."""
+        until = self._clock.wall() + seconds
+        self._requests.put(_Request(run, lambda watched: watched.engine.snooze(episode_id, until)))
+
+    def request_log(self, run: str, path: str, line_no: int) -> None:
+        """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
+        self._intake.request_lines(run, path, line_no)
+
+    def stop(self) -> None:
+        """Ends the threads; returns without waiting for a reader that hangs on its mount."""
+        self._stopping.set()
+        self._intake.stop()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout=1.0)
+
+    def _work(self) -> None:
+        published_s = -HEARTBEAT_S
+        while not self._stopping.is_set():
+            try:
+                changed = self._turn()
+                now = self._clock.monotonic()
+                waited = now - published_s
+                if (changed and waited >= PUBLISH_INTERVAL_S) or waited >= HEARTBEAT_S:
+                    self._publish(everything=waited >= HEARTBEAT_S)
+                    published_s = now
+            except Exception as error:  # the engine thread's top: the screen says so and keeps what it has
+                self._failure = f"internal error, data may be incomplete: {type(error).__name__}: {error}"
+                self._latest = replace(self._latest, problems=(*self._intake.problems, self._failure))
+                self._clock.sleep(HEARTBEAT_S)
+
+    def _turn(self) -> bool:
+        while not self._requests.empty():
+            request = self._requests.get()
+            if request.run in self._runs:
+                request.apply(self._runs[request.run])
+                self._runs[request.run].dirty = True
+        deadline = self._clock.monotonic() + TURN_BUDGET_S
+        timeout_s = PUBLISH_INTERVAL_S
+        while self._clock.monotonic() < deadline:
+            items = self._intake.get(timeout_s)
+            if not items:
+                break
+            timeout_s = 0.0
+            for item in items:
+                self._take(item)
+        return any(run.dirty for run in self._runs.values())
+
+    def _take(self, item: IntakeItem) -> None:
+        watched = self._runs.get(item.run_name)
+        if watched is None:
+            engine = RunEngine(item.run_name, item.target, clock=self._clock, limits=self._limits)
+            watched = self._runs[item.run_name] = WatchedRun(engine, self._clock)
+        if item.context is not None:
+            watched.log_context, watched.log_context_for = tuple(item.context), item.context_for
+            watched.dirty = True
+            return
+        watched.feed(item.path, item.update.parsed, item.status, item.lines, restarted=item.update.restarted)
+
+    def _publish(self, *, everything: bool) -> None:
+        for name, watched in self._runs.items():
+            if watched.dirty or everything or name not in self._snapshots:
+                if everything and not watched.dirty:
+                    watched.engine.settle()
+                self._snapshots[name] = watched.snapshot(live=True)
+        reading = self._intake.reading
+        status = self._intake.status_line
+        if not self._runs and not reading:
+            status = self._intake.searched
+        problems = (*self._intake.problems, *((self._failure,) if self._failure else ()))
+        self._latest = FleetSnapshot(
+            tuple(self._snapshots.values()),
+            problems=problems,
+            status=status,
+            taken_at=self._clock.wall(),
+            reading=reading,
+        )

@@ -1,0 +1,128 @@
+"""One run under watch: its engine, its files' states, its last lines, and the rhythm in which its data comes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainmon.monitor.assemble import assemble
+from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.job import Pulse
+from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.clock import Clock
+from trainmon.tails.record import Block, Parsed, TimeKind
+from trainmon.tails.status import FileStatus, LogLine
+
+_KEPT_GAPS = 1000
+_KEPT_LINES = 2000
+
+
+class Rhythm:
+    """The gaps between a run's records, in seconds: from their time stamps, else from when they arrived.
+
+    Gaps between stamps are only taken within one source and forwards; the rest are restarts or other clocks.
+    """
+
+    def __init__(self) -> None:
+        self._gaps: deque[float] = deque(maxlen=_KEPT_GAPS)
+        self._last: dict[str, float] = {}
+        self._arrival: float | None = None
+
+    def add(self, block: Block, monotonic_s: float, *, live: bool) -> None:
+        """Learns from one block."""
+        if block.time_kind in (TimeKind.ABSOLUTE, TimeKind.NAIVE):
+            times = block.times[~np.isnan(block.times)][-_KEPT_GAPS:]
+            if not len(times):
+                return
+            if block.source in self._last:
+                times = np.concatenate(([self._last[block.source]], times))
+            self._last[block.source] = float(times[-1])
+            gaps = np.diff(times)
+            self._gaps.extend(gaps[gaps > 0].tolist())
+        elif live:
+            if self._arrival is not None and monotonic_s > self._arrival:
+                self._gaps.append(monotonic_s - self._arrival)
+            self._arrival = monotonic_s
+
+    @property
+    def p99_s(self) -> float | None:
+        """The 99th percentile of the last gaps; None until 5 are known."""
+        if len(self._gaps) < 5:
+            return None
+        return float(np.quantile(np.array(self._gaps), 0.99))
+
+
+class WatchedRun:
+    """Gathers what arrives for one run and gives snapshots of it."""
+
+    def __init__(self, engine: RunEngine, clock: Clock) -> None:
+        self.engine = engine
+        self.files: dict[str, FileStatus] = {}
+        self.problems: dict[str, str] = {}
+        self.log_context: tuple[LogLine, ...] = ()
+        self.log_context_for: tuple[str, int] | None = None
+        self.revision = 0
+        self.dirty = True
+        self._clock = clock
+        self._rhythm = Rhythm()
+        self._lines: deque[LogLine] = deque(maxlen=_KEPT_LINES)
+        self._caught_up: set[str] = set()
+        self._seen_growing = False
+        self._last_arrival_s: float | None = None
+        self._stated_at_s: dict[str, float] = {}
+
+    def feed(self, path: str, parsed: Parsed, status: FileStatus, lines: Sequence[LogLine], *, restarted: bool) -> None:
+        """Takes what one poll of one file gave."""
+        now = self._clock.monotonic()
+        caught_up = path in self._caught_up
+        for block in parsed.blocks:
+            self._rhythm.add(block, now, live=caught_up)
+        if parsed.lines or parsed.blocks:
+            self.engine.feed(path, parsed, restarted)
+            if caught_up:
+                self._seen_growing = True
+                self._last_arrival_s = now
+        if status.read_bytes >= status.size_bytes:
+            self._caught_up.add(path)
+        self.files[path] = status
+        self._stated_at_s[path] = now
+        self._lines.extend(lines)
+        self.dirty = True
+
+    @property
+    def progress(self) -> float:
+        """Share of the known bytes that were read, 0 to 1."""
+        size = sum(max(file.size_bytes, file.read_bytes) for file in self.files.values())
+        return sum(file.read_bytes for file in self.files.values()) / size if size else 1.0
+
+    def pulse(self) -> Pulse:
+        """How the data arrives, now."""
+        now = self._clock.monotonic()
+        ages = [
+            file.newest_age_s + now - self._stated_at_s[path]
+            for path, file in self.files.items()
+            if file.newest_age_s is not None
+        ]
+        if self._last_arrival_s is not None:
+            ages.append(now - self._last_arrival_s)
+        return Pulse(min(ages) if ages else None, self._rhythm.p99_s, self._seen_growing)
+
+    def snapshot(self, *, live: bool) -> RunSnapshot:
+        """All that is known now. Clears `dirty`."""
+        self.dirty = False
+        self.revision += 1
+        problems = [file.problem for file in self.files.values() if file.problem]
+        return assemble(
+            self.engine,
+            tuple(self.files.values()),
+            tuple(self._lines),
+            self.pulse(),
+            live=live,
+            progress=self.progress,
+            problems=(*self.problems.values(), *problems),
+            revision=self.revision,
+            log_context=self.log_context,
+            log_context_for=self.log_context_for,
+        )
