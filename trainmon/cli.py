@@ -1,11 +1,278 @@
-"""The command line."""
+"""The command line: a thin layer over monitor and tui. Nothing heavy is imported before its command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from trainmon import version
 
+if TYPE_CHECKING:
+    from trainmon.monitor.thresholds import Thresholds
 
-@click.group()
+# numpy's BLAS threads cost CPU and memory and nothing here multiplies matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+_EXIT = """\b
+Exit status: 0 judged, no FAIL; 1 at least one FAIL (or WARN with --strict);
+2 wrong usage, or nothing could be judged; 130 interrupted."""
+
+_TARGETS = """TARGET is a file, a directory, a glob in quotes, or - for standard input."""
+
+
+class _Group(click.Group):
+    """Ends with status 130 on Ctrl-C and quietly when the reader of a pipe has gone."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the command."""
+        try:
+            return super().main(*args, **{**kwargs, "standalone_mode": False})
+        except click.exceptions.Exit as leave:
+            sys.exit(leave.exit_code)
+        except click.exceptions.NoArgsIsHelpError as usage:
+            usage.show()
+            sys.exit(2)
+        except click.ClickException as usage:
+            usage.show()
+            sys.exit(usage.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(130)
+        except BrokenPipeError:
+            # The reader of our output (head, less) has left; flushing at exit must not complain again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version(), prog_name="trainmon")
 def main() -> None:
-    """See which training run is in trouble, what kind, since which step, and what to do."""
+    """See which training run is in trouble, what kind, since which step, and what to do.
+
+    \b
+    Look:    trainmon watch [TARGET...]      screens; no TARGET: all runs below here
+             trainmon demo                   the same on simulated runs
+    Judge:   trainmon check [TARGET...]      stability report and exit status
+    Read:    trainmon export TARGET -s ...   the values, as CSV or JSON lines
+             trainmon inventory TARGET       which signals are logged, which are missing
+
+    trainmon only reads. It never touches a job, its code or its files.
+    """
+
+
+def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option(
+        "--threshold", type=click.FloatRange(min=0, min_open=True), help="Clip threshold c of the gradient norm (1.0)."
+    )(command)
+    return click.option(
+        "--window", type=click.IntRange(min=10), help="Window W of the spike score, in logged values (100)."
+    )(command)
+
+
+def _limits(threshold: float | None, window: int | None) -> Thresholds:
+    from trainmon.monitor.thresholds import Thresholds
+
+    limits = Thresholds()
+    if threshold is not None:
+        limits = limits.override({"clip": threshold}, source="flag --threshold")
+    if window is not None:
+        limits = limits.override({"window": float(window)}, source="flag --window")
+    return limits
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(f"trainmon: {message}", err=True)
+    sys.exit(2)
+
+
+@main.command(epilog=_EXIT)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.check/1) on stdout.")
+@click.option("--strict", is_flag=True, help="A WARN also gives exit status 1.")
+@click.option("-q", "--quiet", is_flag=True, help="Only what is wrong, a title line for each run.")
+@_limit_options
+def check(
+    targets: tuple[str, ...],
+    as_json: bool,
+    strict: bool,
+    quiet: bool,
+    threshold: float | None,
+    window: int | None,
+) -> None:
+    """Judge runs: the stability report, and an exit status for scripts.
+
+    TARGET is a file, a directory, a glob in quotes, or - for standard input. Without one: all runs below here.
+    """
+    from trainmon.monitor import check as stability
+    from trainmon.monitor.document import check_document, dumps
+    from trainmon.monitor.judge import judge
+    from trainmon.tails.text import printable
+
+    found = judge(list(targets), cwd=Path.cwd(), limits=_limits(threshold, window))
+    status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)
+    for problem in found.problems:
+        click.echo(f"trainmon: {printable(problem)}", err=True)
+    if not found.runs and not found.problems:
+        click.echo(f"trainmon: {printable(found.searched)}", err=True)
+    if as_json:
+        click.echo(dumps(check_document(found.runs, status, found.problems)))
+    else:
+        for number, run in enumerate(found.runs):
+            click.echo(("\n" if number and not quiet else "") + stability.report(run, quiet=quiet))
+    sys.exit(status)
+
+
+@main.command(epilog=_EXIT)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option("--headless", is_flag=True, help="No screen: one JSON object a line, exit status as `check`.")
+@click.option("--records", is_flag=True, help="With --headless: a `record` event for each training record.")
+@click.option(
+    "--until-idle",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="With --headless: end after so long without news.",
+)
+@_limit_options
+def watch(
+    targets: tuple[str, ...],
+    headless: bool,
+    records: bool,
+    until_idle: float | None,
+    threshold: float | None,
+    window: int | None,
+) -> None:
+    """Watch runs live. Press ? for the keys, q to quit.
+
+    TARGET is a file, a directory, a glob in quotes, or - for standard input. Without one: all runs below here.
+    """
+    limits = _limits(threshold, window)
+    if headless:
+        from trainmon.monitor.headless import run_headless
+
+        sys.exit(run_headless(list(targets), cwd=Path.cwd(), limits=limits, records=records, until_idle_s=until_idle))
+    if records or until_idle is not None:
+        raise click.UsageError("--records and --until-idle go with --headless")
+    if not sys.stdout.isatty():
+        _fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
+    _watch(list(targets), limits)
+
+
+def _watch(targets: list[str], limits: Thresholds) -> None:
+    from trainmon.monitor.session import Monitor
+    from trainmon.tails.stdin_source import take_stdin
+    from trainmon.tails.target import TargetError
+
+    stdin_fd = None
+    if "-" in targets:
+        try:
+            stdin_fd = take_stdin()
+        except OSError as error:
+            _fail(f"-: {error}")
+    try:
+        session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd)
+    except TargetError as error:
+        _fail(str(error))
+    from trainmon.tui.app import run_app
+
+    session.start()
+    try:
+        run_app(session)
+    finally:
+        session.stop()
+
+
+@main.command(epilog=_EXIT)
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "-s",
+    "--signal",
+    "signals",
+    multiple=True,
+    metavar="NAME",
+    help="A signal (loss.train, grad.norm, ...); may be given several times.",
+)
+@click.option("--raw-keys", is_flag=True, help="NAMEs are the log's own keys; values as the log wrote them.")
+@click.option("--format", "form", type=click.Choice(["csv", "jsonl", "parquet"]), default="csv", show_default=True)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here instead of stdout.")
+def export(targets: tuple[str, ...], signals: tuple[str, ...], raw_keys: bool, form: str, output: Path | None) -> None:
+    """Print the values that were read: one row a logged value, every attempt, in file order.
+
+    Without --signal: lists the signals and keys that the log carries.
+    """
+    from trainmon.monitor.export import export_to
+
+    sys.exit(export_to(list(targets), list(signals), cwd=Path.cwd(), raw_keys=raw_keys, form=form, output=output))
+
+
+@main.command(epilog=_EXIT)
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.inventory/1) on stdout.")
+def inventory(targets: tuple[str, ...], as_json: bool) -> None:
+    """List the 39 rows of the metric table: logged, derivable or missing, gaps first."""
+    from trainmon.monitor import inventory as rows
+    from trainmon.monitor.document import dumps
+    from trainmon.monitor.judge import judge
+    from trainmon.tails.text import printable
+
+    found = judge(list(targets), cwd=Path.cwd())
+    for problem in found.problems:
+        click.echo(f"trainmon: {printable(problem)}", err=True)
+    if not found.runs and not found.problems:
+        click.echo(f"trainmon: {printable(found.searched)}", err=True)
+    if as_json:
+        click.echo(dumps(rows.documents(found.runs)))
+    else:
+        click.echo("\n\n".join(rows.text(run) for run in found.runs))
+    sys.exit(0 if any(run.last_step is not None for run in found.runs) and not found.problems else 2)
+
+
+@main.command(epilog="Exit status: 0, or that of `watch`.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same runs.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write the runs' logs here and end; no screen."
+)
+@click.option("--keep", is_flag=True, help="Keep the temporary directory with the logs.")
+def demo(seed: int, out: Path | None, keep: bool) -> None:
+    """Watch simulated runs that meet trouble within a minute: real log files, written as they would be."""
+    from trainmon.monitor import simulate
+
+    if out is not None:
+        try:
+            simulate.write_finished(out, seed=seed)
+        except OSError as error:
+            _fail(f"{out}: {error.strerror or error}; give a directory that can be written")
+        click.echo(f"wrote simulated runs below {out}; try: trainmon check {out}")
+        return
+    if not sys.stdout.isatty():
+        _fail("standard output is no terminal; `trainmon demo --out DIR` only writes the logs")
+    _demo(seed, keep)
+
+
+def _demo(seed: int, keep: bool) -> None:
+    import shutil
+    import tempfile
+    import threading
+
+    from trainmon.monitor import simulate
+    from trainmon.monitor.thresholds import Thresholds
+    from trainmon.tails.clock import SystemClock
+
+    directory = Path(tempfile.mkdtemp(prefix="trainmon-demo-"))
+    stop = threading.Event()
+    writer = threading.Thread(
+        target=simulate.serve, args=(directory, seed, SystemClock(), stop), name="trainmon-demo", daemon=True
+    )
+    writer.start()
+    try:
+        _watch([str(directory)], Thresholds())
+    finally:
+        stop.set()
+        writer.join(timeout=5.0)
+        if keep:
+            click.echo(f"the demo's logs are in {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)

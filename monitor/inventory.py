@@ -1,0 +1,146 @@
+"""Which of the 39 rows a run's log carries, which can be derived, which are missing, and how to get them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from trainmon import version
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.signals import BY_ID, SIGNALS, Signal
+from trainmon.monitor.snapshot import RunSnapshot
+
+Status = Literal["present", "derivable", "missing", "not applicable"]
+_ORDER = {"missing": 0, "derivable": 1, "present": 2, "not applicable": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: `keys` are the log's own names, `rule` the derivation (D1-D17) where it is not logged as such."""
+
+    row: int
+    signal: str
+    title: str
+    status: Status
+    keys: tuple[str, ...]
+    rule: str | None
+    cadence_steps: float | None
+    priority: str
+    to_get_it: str
+
+
+def rows(run: RunSnapshot) -> tuple[Row, ...]:
+    """The rows of `run`, P0 gaps first, then by priority and row number."""
+    found = [_row(signal, run) for signal in SIGNALS if signal.row]
+    return tuple(sorted(found, key=lambda row: (row.priority, _ORDER[row.status], row.row)))
+
+
+def unmapped(run: RunSnapshot) -> tuple[str, ...]:
+    """Keys of the log that are no signal: charted under their own names."""
+    return tuple(sorted(key.signal for key in run.series if key.signal not in BY_ID))
+
+
+def documents(runs: Sequence[RunSnapshot]) -> dict[str, object]:
+    """``trainmon.inventory/1``: the first run's rows at the top, and each run's under ``runs``."""
+    each = [document(run) for run in runs]
+    top = each[0] if each else {"rows": [], "unmapped": []}
+    return {"schema": "trainmon.inventory/1", "version": version(), **top, "runs": each}
+
+
+def document(run: RunSnapshot) -> dict[str, object]:
+    """The inventory of one run."""
+    return {
+        "run": run.name,
+        "target": run.target,
+        "rows": [
+            {
+                "row": row.row,
+                "signal": row.signal,
+                "status": row.status,
+                "keys": list(row.keys),
+                "rule": row.rule,
+                "cadence_steps": row.cadence_steps,
+                "priority": row.priority,
+                "to_get_it": row.to_get_it,
+            }
+            for row in rows(run)
+        ],
+        "unmapped": list(unmapped(run)),
+        "facts": dict(run.facts),
+    }
+
+
+def _row(signal: Signal, run: RunSnapshot) -> Row:
+    series = [view for key, view in run.series.items() if key.signal == signal.id and view.count]
+    logged = [view for view in series if not view.derived]
+    status: Status = "missing"
+    rule: str | None = None
+    if logged:
+        status = "present"
+    elif series:
+        status, rule = "derivable", signal.rule or series[0].derived or None
+    elif signal.condition and not _applies(signal, run):
+        status = "not applicable"
+    keys = tuple(dict.fromkeys(view.raw_key for view in logged if view.raw_key))[:12]
+    cadence = cadence_steps(series[0].steps) if series else None
+    return Row(
+        signal.row, signal.id, signal.title, status, keys, rule, cadence, signal.priority,
+        "" if status == "present" else signal.to_get_it,
+    )  # fmt: skip
+
+
+def _applies(signal: Signal, run: RunSnapshot) -> bool:
+    """Whether a conditional row means anything for this run: experts, modalities, sources, ranks."""
+    groups = {key.signal.partition(".")[0] for key in run.series}
+    if signal.condition == "moe":
+        return "moe" in groups or bool(run.facts.get("num_experts"))
+    if signal.condition == "modality":
+        return "modality" in groups or any(key.signal == "loss.modality" for key in run.series)
+    if signal.condition == "ranks":
+        world = run.facts.get("world_size")
+        return world is None or (isinstance(world, (int, float)) and world > 1)
+    if signal.condition == "residual_gates":
+        return any(key.signal == "residual.gate_saturation" for key in run.series)
+    return True
+
+
+def cadence_steps(steps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float | None:
+    """The usual distance between logged values, in steps: the median of the rises; None with fewer than two.
+
+    >>> cadence_steps(np.array([10.0, 20.0, 30.0, 5.0, 15.0]))
+    10.0
+    """
+    rises = np.diff(steps[-5000:])
+    rises = rises[rises > 0]
+    return float(np.median(rises)) if len(rises) else None
+
+
+def text(run: RunSnapshot) -> str:
+    """The inventory for people."""
+    lines = [f"Inventory: {run.name}"]
+    for row in rows(run):
+        source = ", ".join(row.keys) if row.keys else (f"by rule {row.rule}" if row.rule else row.to_get_it)
+        cadence = f" every {row.cadence_steps:g} steps" if row.cadence_steps else ""
+        lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
+    names = unmapped(run)
+    if names:
+        lines.append(f"Not mapped to a row ({len(names)}): {', '.join(names[:60])}{' ...' if len(names) > 60 else ''}")
+    return "\n".join(lines)
+
+
+def key_of(text_key: str) -> SignalKey:
+    """``loss.source{source=code}`` as a key. Raises ValueError when it is not one.
+
+    >>> key_of("loss.source{source=code}")
+    SignalKey(signal='loss.source', labels=(('source', 'code'),))
+    """
+    name, brace, labels = text_key.partition("{")
+    if not brace:
+        return SignalKey(text_key)
+    if not labels.endswith("}"):
+        raise ValueError(f"{text_key!r}: labels need a closing brace, as in loss.source{{source=code}}")
+    pairs = [part.partition("=") for part in labels[:-1].split(",") if part]
+    return SignalKey(name, tuple(sorted((label.strip(), value.strip()) for label, _, value in pairs)))
