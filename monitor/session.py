@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.frame import Frame
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
@@ -34,6 +35,18 @@ class _Request:
     apply: Callable[[WatchedRun], None]
 
 
+def record_events(run: str, emit: Callable[[dict[str, object]], None]) -> Callable[[Frame], None]:
+    """A listener that gives one ``record`` event for each row of the frames it hears."""
+
+    def hear(frame: Frame) -> None:
+        logged = {key: set(frame.logged(key).tolist()) for key in frame.columns}
+        for index, step in enumerate(frame.steps.tolist()):
+            values = {str(key): float(column[index]) for key, column in frame.columns.items() if index in logged[key]}
+            emit({"event": "record", "run": run, "attempt": frame.attempt, "step": step, "values": values})
+
+    return hear
+
+
 class Monitor:
     """Watches targets until `stop`. Raises `tails.target.TargetError` for a target that cannot be parsed."""
 
@@ -45,12 +58,14 @@ class Monitor:
         clock: Clock | None = None,
         limits: Thresholds | None = None,
         stdin_fd: int | None = None,
+        on_record: Callable[[dict[str, object]], None] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._limits = limits or Thresholds()
         self._intake = Intake(targets, cwd=cwd, clock=self._clock, follow=True, stdin_fd=stdin_fd)
         self._runs: dict[str, WatchedRun] = {}
         self._snapshots: dict[str, RunSnapshot] = {}
+        self._on_record = on_record
         self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._failure = ""
@@ -122,6 +137,8 @@ class Monitor:
         watched = self._runs.get(item.run_name)
         if watched is None:
             engine = RunEngine(item.run_name, item.target, clock=self._clock, limits=self._limits)
+            if self._on_record is not None:
+                engine.on_frame = record_events(item.run_name, self._on_record)
             watched = self._runs[item.run_name] = WatchedRun(engine, self._clock)
         if item.context is not None:
             watched.log_context, watched.log_context_for = tuple(item.context), item.context_for

@@ -1,0 +1,171 @@
+"""``trainmon export``: the values that were read, so that anyone can compare them with the log."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from trainmon.monitor.document import dumps
+from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.inventory import key_of
+from trainmon.monitor.judge import find, read_runs
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.clock import SystemClock
+from trainmon.tails.record import Mark
+from trainmon.tails.text import printable
+
+if TYPE_CHECKING:
+    from trainmon.monitor.snapshot import RunSnapshot
+
+# One exported row: attempt, step, and a value a signal; None where the row does not log it.
+Row = tuple[int, float, list[float | None]]
+Sink = Callable[[str, Row], None]
+
+
+def number(value: float | None) -> str:
+    """The shortest form that reads back the same; "" for a value that was not logged.
+
+    >>> number(3.0), number(0.1), number(1e-05), number(float("nan")), number(None)
+    ('3', '0.1', '1e-05', 'nan', '')
+    """
+    if value is None:
+        return ""
+    if math.isfinite(value) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value)) if value or math.copysign(1.0, value) > 0 else "-0"
+    return repr(value)
+
+
+def rows_of(frame: Frame, keys: Sequence[SignalKey]) -> Iterator[Row]:
+    """The rows of `frame` on which one of `keys` was logged (a logged null counts as not written)."""
+    columns = [frame.columns.get(key) for key in keys]
+    marks = [None if column is None else frame.marks.get(key) for key, column in zip(keys, columns, strict=True)]
+    for index, step in enumerate(frame.steps.tolist()):
+        values: list[float | None] = []
+        for column, mark in zip(columns, marks, strict=True):
+            value = None if column is None else float(column[index])
+            logged = value is not None and (
+                not math.isnan(value) if mark is None else mark[index] not in (Mark.ABSENT, Mark.NULL)
+            )
+            values.append(value if logged else None)
+        if any(value is not None for value in values):
+            yield frame.attempt, step, values
+
+
+def export_to(
+    targets: list[str],
+    signals: list[str],
+    *,
+    cwd: Path,
+    raw_keys: bool,
+    form: str,
+    output: Path | None,
+) -> int:
+    """Writes the rows of all runs of `targets`; returns the exit status. Words about it go to stderr."""
+    discovery = find(targets, cwd)
+    for problem in discovery.problems:
+        print(f"trainmon: {printable(problem)}", file=sys.stderr)
+    try:
+        keys = [SignalKey(name) if raw_keys else key_of(name) for name in signals]
+    except ValueError as error:
+        print(f"trainmon: --signal {error}", file=sys.stderr)
+        return 2
+    written: set[str] = set()
+    seen: dict[str, set[str]] = {}
+    with _writer(signals, form, output) as write:
+
+        def attach(engine: RunEngine) -> None:
+            names = seen.setdefault(engine.name, set())
+
+            def take(frame: Frame) -> None:
+                names.update(map(str, frame.columns))
+                for row in rows_of(frame, keys):
+                    written.add(engine.name)
+                    write(engine.name, row)
+
+            engine.raw_keys_only = raw_keys
+            engine.on_frame = take
+
+        runs = [
+            watched.snapshot(live=False)
+            for _, watched in read_runs(discovery, clock=SystemClock(), limits=Thresholds(), on_engine=attach)
+        ]
+    if not signals:
+        return _list(seen)
+    return _close(runs, written, seen, signals, failed=bool(discovery.problems))
+
+
+def _list(seen: dict[str, set[str]]) -> int:
+    for name, found in seen.items():
+        for key in sorted(found):
+            print(f"{printable(name)}\t{printable(key)}")
+    return 0 if any(seen.values()) else 2
+
+
+def _close(
+    runs: Sequence[RunSnapshot], written: set[str], seen: dict[str, set[str]], signals: list[str], *, failed: bool
+) -> int:
+    for run in runs:
+        if run.name not in written:
+            found = ", ".join(sorted(seen.get(run.name, ()))[:30]) or "no metrics"
+            why = "; ".join(run.problems) or f"it has: {found}"
+            print(f"trainmon: {printable(run.name)}: no {' or '.join(signals)} ({printable(why)})", file=sys.stderr)
+    return 0 if written and not failed else 2
+
+
+@contextmanager
+def _writer(signals: list[str], form: str, output: Path | None) -> Iterator[Sink]:
+    if form == "parquet":
+        with _parquet(signals, output) as sink:
+            yield sink
+        return
+    if output is None:
+        yield _text_sink(sys.stdout, signals, form)
+        sys.stdout.flush()
+        return
+    with output.open("w", encoding="utf-8", newline="") as file:
+        yield _text_sink(file, signals, form)
+
+
+def _text_sink(file: IO[str], signals: list[str], form: str) -> Sink:
+    if form == "jsonl":
+
+        def jsonl(run: str, row: Row) -> None:
+            attempt, step, values = row
+            named = {name: value for name, value in zip(signals, values, strict=True) if value is not None}
+            file.write(dumps({"run": run, "attempt": attempt, "step": step, **named}) + "\n")
+
+        return jsonl
+    table = csv.writer(file, lineterminator="\n")
+    if signals:
+        table.writerow(["run", "attempt", "step", *signals])
+
+    def line(run: str, row: Row) -> None:
+        attempt, step, values = row
+        table.writerow([run, attempt, number(step), *map(number, values)])
+
+    return line
+
+
+@contextmanager
+def _parquet(signals: list[str], output: Path | None) -> Iterator[Sink]:
+    if output is None:
+        raise SystemExit(_complain("--format parquet is binary: name a file with --output"))
+    try:
+        import pandas as pd
+        import pyarrow  # noqa: F401 - pandas needs it to write parquet
+    except ImportError:
+        raise SystemExit(_complain("--format parquet needs: pip install 'trainmon[parquet]'")) from None
+    rows: list[tuple[str, int, float, *tuple[float | None, ...]]] = []
+    yield lambda run, row: rows.append((run, row[0], row[1], *row[2]))
+    pd.DataFrame(rows, columns=["run", "attempt", "step", *signals]).to_parquet(output, index=False)
+
+
+def _complain(message: str) -> int:
+    print(f"trainmon: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,146 @@
+"""``trainmon watch --headless``: the same session without a screen, one JSON object a line."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from trainmon.monitor import check
+from trainmon.monitor.document import dumps, episode_entry
+from trainmon.monitor.finding import Episode
+from trainmon.monitor.job import ENDED
+from trainmon.monitor.session import Monitor
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tails.record import Note
+
+_LOOK_INTERVAL_S = 0.2
+
+
+class EventStream:
+    """Turns successive snapshots into events, each said once: run, state, note, episode (again when it changed)."""
+
+    def __init__(self, emit: Callable[[dict[str, object]], None]) -> None:
+        self._emit = emit
+        self._states: dict[str, str] = {}
+        self._episodes: dict[tuple[str, str], Episode] = {}
+        self._notes: set[tuple[str, str, int, str]] = set()
+        self._problems: set[str] = set()
+
+    def take(self, fleet: FleetSnapshot) -> None:
+        """Emits what `fleet` says for the first time."""
+        for problem in fleet.problems:
+            if problem not in self._problems:
+                self._problems.add(problem)
+                self._emit({"event": "problem", "text": problem})
+        for run in fleet.runs:
+            self._run(run)
+
+    def _run(self, run: RunSnapshot) -> None:
+        if run.name not in self._states:
+            self._emit(
+                {"event": "run", "run": run.name, "target": run.target, "files": [file.path for file in run.files]}
+            )
+        if self._states.get(run.name) != run.state.value:
+            self._states[run.name] = run.state.value
+            self._emit(
+                {
+                    "event": "state",
+                    "run": run.name,
+                    "state": run.state.value,
+                    "reason": run.state_reason,
+                    "step": run.last_step,
+                }
+            )
+        for note in run.notes:
+            self._note(run.name, note)
+        for episode in run.episodes:
+            if self._episodes.get((run.name, episode.id)) != episode:
+                self._episodes[run.name, episode.id] = episode
+                self._emit({"event": "episode", "run": run.name, **episode_entry(episode)})
+
+    def _note(self, name: str, note: Note) -> None:
+        identity = (name, note.source, note.line_no, note.kind.value)
+        if identity in self._notes:
+            return
+        self._notes.add(identity)
+        self._emit(
+            {
+                "event": "note",
+                "run": name,
+                "path": note.source,
+                "line": note.line_no,
+                "kind": note.kind.value,
+                "text": note.text,
+                "step": note.step,
+            }
+        )
+
+
+def run_headless(
+    targets: list[str],
+    *,
+    cwd: Path,
+    limits: Thresholds,
+    records: bool,
+    until_idle_s: float | None,
+    clock: Clock | None = None,
+) -> int:
+    """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status."""
+    clock = clock or SystemClock()
+    stopping = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    lock = threading.Lock()
+
+    def emit(event: dict[str, object]) -> None:
+        with lock:
+            sys.stdout.write(dumps(event) + "\n")
+            sys.stdout.flush()
+
+    session = Monitor(
+        targets,
+        cwd=cwd,
+        clock=clock,
+        limits=limits,
+        stdin_fd=0 if "-" in targets else None,
+        on_record=emit if records else None,
+    )
+    stream = EventStream(emit)
+    session.start()
+    try:
+        fleet = _follow(session, stream, stopping, until_idle_s, clock)
+    finally:
+        session.stop()
+        signal.signal(signal.SIGTERM, previous)
+    status = check.exit_status(fleet.runs, strict=False, named_unjudged=bool(fleet.problems))
+    verdicts = {run.name: run.verdict.value for run in fleet.runs}
+    emit({"event": "end", "exit": status, "verdicts": verdicts})
+    return status
+
+
+def _follow(
+    session: Monitor, stream: EventStream, stopping: threading.Event, until_idle_s: float | None, clock: Clock
+) -> FleetSnapshot:
+    newest: tuple[int, ...] = ()
+    changed_s = clock.monotonic()
+    while True:
+        fleet = session.latest()
+        stream.take(fleet)
+        bytes_read = tuple(file.read_bytes for run in fleet.runs for file in run.files)
+        now = clock.monotonic()
+        if bytes_read != newest or fleet.reading:
+            newest, changed_s = bytes_read, now
+        ended = bool(fleet.runs) and not fleet.reading and all(run.state in ENDED for run in fleet.runs)
+        idle = until_idle_s is not None and now - changed_s >= until_idle_s
+        if stopping.is_set() or ended or idle:
+            return fleet
+        stopping.wait(_LOOK_INTERVAL_S)
