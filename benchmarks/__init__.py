@@ -1,0 +1,1 @@
+"""Speed, memory and accuracy, each printed against a named peer or truth."""
