@@ -24,7 +24,19 @@ from trainmon.monitor.simulate_styles import WRITERS
 from trainmon.monitor.simulate_writers import Writer
 from trainmon.tails.clock import Clock, SystemClock
 
-__all__ = ["DEFAULT_RUNS", "DEFAULT_SCRIPT", "FAULTS", "Fault", "RunSpec", "Simulation", "serve"]
+__all__ = [
+    "DEFAULT_RUNS",
+    "DEFAULT_SCRIPT",
+    "FAULTS",
+    "STORY_S",
+    "Fault",
+    "RunSpec",
+    "Simulation",
+    "serve",
+    "write_finished",
+]
+
+STORY_S = 90.0  # after so many seconds live, all faults of DEFAULT_SCRIPT have been and their detectors have had time
 
 DEFAULT_RUNS: tuple[RunSpec, ...] = (
     RunSpec(
@@ -234,14 +246,20 @@ def serve(
     clock: Clock | None = None,
     stop_event: threading.Event | None = None,
     faults: Sequence[Fault] = DEFAULT_SCRIPT,
-) -> threading.Thread:
-    """Writes the history, then goes live in a daemon thread, which it returns started.
+) -> None:
+    """Writes the history, then goes live; returns when `stop_event` is set or all runs have ended.
 
-    The logs are there when this returns, so that `watch` finds them at once. Set `stop_event` to end it.
+    For a thread of its own: run by run, the history is on disk before the next one is begun.
     """
-    simulation = Simulation(out_dir, seed=seed, faults=faults, clock=clock)
-    simulation.write_history()
-    stop = stop_event or threading.Event()
-    thread = threading.Thread(target=simulation.run_live, args=(stop,), name="trainmon-demo", daemon=True)
-    thread.start()
-    return thread
+    Simulation(out_dir, seed=seed, faults=faults, clock=clock).run_live(stop_event or threading.Event())
+
+
+def write_finished(
+    out_dir: Path,
+    seed: int = 0,
+    clock: Clock | None = None,
+    faults: Sequence[Fault] = DEFAULT_SCRIPT,
+    live_s: float = STORY_S,
+) -> None:
+    """Writes at once what `serve` would have written after `live_s` seconds: the demo's whole story."""
+    Simulation(out_dir, seed=seed, faults=faults, clock=clock).run_to_end(live_s)

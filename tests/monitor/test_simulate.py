@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmon.monitor.simulate import DEFAULT_RUNS, DEFAULT_SCRIPT, FAULTS, Fault, RunSpec, Simulation, serve
+from trainmon.monitor.simulate import (
+    DEFAULT_RUNS,
+    DEFAULT_SCRIPT,
+    FAULTS,
+    Fault,
+    RunSpec,
+    Simulation,
+    serve,
+    write_finished,
+)
 from trainmon.monitor.simulate_faults import effect_of
 from trainmon.monitor.simulate_model import RunModel, Step
 
@@ -82,16 +91,21 @@ def test_history_ends_where_the_run_goes_live(tmp_path: Path) -> None:
     assert rows(tmp_path / MAIN.name)[len(history)]["step"] == 301
 
 
-def test_serve_has_written_history_when_it_returns_and_stops_when_told(tmp_path: Path) -> None:
+def test_serve_writes_live_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    class StopsAfterAWhile(ManualClock):
+        def sleep(self, seconds: float) -> None:
+            super().sleep(seconds)
+            if self.slept > 5.0:
+                stop.set()
+
     stop = threading.Event()
-    thread = serve(tmp_path, seed=1, stop_event=stop)
-    try:
-        assert {path.name for path in tmp_path.iterdir()} == {run.name for run in DEFAULT_RUNS}
-        assert all(any(folder.iterdir()) for folder in tmp_path.iterdir())
-    finally:
-        stop.set()
-        thread.join(timeout=20)
-    assert not thread.is_alive()
+    serve(tmp_path / "served", seed=1, clock=StopsAfterAWhile(), stop_event=stop)
+    write_finished(tmp_path / "finished", seed=1, clock=ManualClock(), live_s=30.0)
+    served, finished = written(tmp_path / "served"), written(tmp_path / "finished")
+    assert {path.name for path in (tmp_path / "served").iterdir()} == {run.name for run in DEFAULT_RUNS}
+    assert served.keys() == finished.keys()
+    assert all(finished[name].startswith(content) for name, content in served.items())
+    assert len(rows(tmp_path / "served" / MAIN.name)) > DEFAULT_RUNS[0].history_steps + 30
 
 
 @pytest.mark.parametrize("run", DEFAULT_RUNS, ids=lambda run: run.style)
@@ -115,14 +129,14 @@ def test_parts_agree_with_the_whole() -> None:
         assert step.step_s >= step.rank_compute_s.max()
 
 
-def test_every_fault_changes_what_a_step_measures() -> None:
-    moe = replace(DEFAULT_RUNS[2], eval_every=50)
+@pytest.mark.parametrize("run", [MAIN, replace(DEFAULT_RUNS[2], eval_every=50)], ids=lambda run: run.style)
+def test_every_fault_changes_what_a_step_measures(run: RunSpec) -> None:
+    healthy = [repr(step) for step in executed(run=run, steps=160)]
     for name in FAULTS:
-        for run in (MAIN, moe):
-            with_fault, without = executed(Fault(name, at=100), run=run, steps=160), executed(run=run, steps=160)
-            assert repr(with_fault[:100]) == repr(without[:100]), f"{name} acts before its step"
-            if run is (moe if name == "expert_collapse" else MAIN):
-                assert repr(with_fault[100:]) != repr(without[100:]), f"{name} changes nothing"
+        faulty = [repr(step) for step in executed(Fault(name, at=100), run=run, steps=160)]
+        assert faulty[:100] == healthy[:100], f"{name} acts before its step"
+        applies = {"expert_collapse": run.experts > 0, "bad_source": bool(run.sources)}.get(name, True)
+        assert (faulty[100:] != healthy[100:]) == applies, f"{name} changes nothing, or what it should leave alone"
 
 
 def test_sizes_are_what_the_faults_say() -> None:
