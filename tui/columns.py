@@ -1,0 +1,201 @@
+"""The columns of the fleet list: which fit into a width, and what stands in each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainmon.monitor.finding import Verdict
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tui import numbers
+from trainmon.tui.curve import curve_of, spark_text
+from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.row import FAILED, Row
+from trainmon.tui.span import Line, Span, fit
+
+VERDICT_STYLES = {
+    Verdict.PASS: "pass",
+    Verdict.WARN: "warn",
+    Verdict.FAIL: "fail",
+    Verdict.NO_DATA: "nodata",
+    Verdict.NOT_APPLICABLE: "na",
+}
+_Draw = Callable[["Cell"], Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a column is given to draw with; `age_s` is now's, not the snapshot's."""
+
+    row: Row
+    width: int
+    glyphs: Glyphs
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`keep`: the lower, the longer it stays when room is short; 0 always stays. `grow`: share of spare room."""
+
+    title: str
+    width: int
+    keep: int
+    draw: _Draw
+    grow: int = 0
+    right: bool = False
+    most: int = 10_000
+
+
+def _known(value: float, text: Callable[[float], str]) -> str:
+    return numbers.MISSING if math.isnan(value) else text(value)
+
+
+def _right(text: Callable[[Row], str], style: str = "text") -> _Draw:
+    return lambda cell: [Span(fit(text(cell.row), cell.width, cell.glyphs.ellipsis, right=True), style)]
+
+
+def _state(cell: Cell) -> Line:
+    state = cell.row.run.state
+    style = "fail" if state in FAILED else "text"
+    return [Span(fit(f"{cell.glyphs.states[state]} {state.value}", cell.width, cell.glyphs.ellipsis), style)]
+
+
+def _name(cell: Cell) -> Line:
+    return [Span(fit(cell.row.run.name, cell.width, cell.glyphs.ellipsis), "title")]
+
+
+def _step(cell: Cell) -> Line:
+    row = cell.row
+    text = _known(row.step, numbers.count)
+    if not math.isnan(row.total):
+        text += f"/{numbers.count(row.total)}"
+    return [Span(fit(text, cell.width, cell.glyphs.ellipsis, right=True))]
+
+
+def bar(share: float, width: int, glyphs: Glyphs) -> Line:
+    """A progress bar of `width` cells; blank when the share is not known."""
+    if math.isnan(share):
+        return [Span(" " * width)]
+    full = min(width, int(share * width + 0.5))
+    return [Span(glyphs.bar_full * full, "key"), Span(glyphs.bar_empty * (width - full), "faint")]
+
+
+def _loss_style(run: RunSnapshot) -> str:
+    return "fail" if any(s.id == "loss" and s.verdict == Verdict.FAIL for s in run.triage) else "value"
+
+
+def _loss(cell: Cell) -> Line:
+    run = cell.row.run
+    view = run.series.get(SignalKey("loss.train"))
+    value = numbers.plain(view.last) if view else numbers.MISSING
+    spark = "" if view is None else sparkline_of(run, cell.width - 7, cell.glyphs)
+    return [Span(fit(value, 6, cell.glyphs.ellipsis, right=True), _loss_style(run)), Span(f" {spark}", "line0")]
+
+
+def sparkline_of(run: RunSnapshot, width: int, glyphs: Glyphs) -> str:
+    """The loss of `run` in `width` characters."""
+    view = run.series.get(SignalKey("loss.train"))
+    return "" if view is None else spark_text(curve_of(view), width, glyphs.spark, glyphs.bad)
+
+
+def _spike(cell: Cell) -> Line:
+    z = cell.row.z
+    return [Span(fit(_known(z, numbers.plain), cell.width, right=True), "warn" if z > 6 else "text")]
+
+
+def _memory(cell: Cell) -> Line:
+    row = cell.row
+    text = numbers.percent(row.memory) if not math.isnan(row.memory) else _known(row.memory_bytes, _short_size)
+    return [Span(fit(text, cell.width, right=True), "warn" if row.memory >= 0.9 else "text")]
+
+
+def _short_size(value: float) -> str:
+    return numbers.axis(value, "B")
+
+
+def _verdict(cell: Cell) -> Line:
+    run, why = cell.row.run, cell.row.explained_by
+    style = VERDICT_STYLES[run.verdict]
+    head = f"{cell.glyphs.verdicts[run.verdict]} {run.verdict.value}"
+    rest = f" {why.title}" if why else ""
+    reason = (why.what if why else run.verdict_reason) or ""
+    room = cell.width - len(head) - len(rest)
+    if reason and room >= 12:
+        rest += (": " if why else " ") + reason
+    return [Span(head, style), Span(fit(rest, cell.width - len(head), cell.glyphs.ellipsis), "text")]
+
+
+def _age(cell: Cell) -> Line:
+    return [Span(fit(_known(cell.age_s, numbers.age), cell.width, right=True), "muted")]
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("state", 10, 0, _state, most=15, grow=1),
+    Column("name", 15, 0, _name, grow=3, most=40),
+    Column("step", 11, 0, _step, right=True, most=12),
+    Column("progress", 10, 5, lambda cell: bar(cell.row.progress, cell.width, cell.glyphs)),
+    Column("ETA", 7, 2, _right(lambda row: numbers.duration(row.eta_s)), right=True),
+    Column("  loss", 16, 0, _loss, grow=2, most=32),
+    Column("spike z", 7, 3, _spike, right=True),
+    Column("tokens/s", 8, 4, _right(lambda row: _known(row.tokens_per_second, numbers.count)), right=True),
+    Column("mem", 6, 1, _memory, right=True),
+    Column("MFU", 5, 6, _right(lambda row: _known(row.mfu, numbers.percent)), right=True),
+    Column("verdict", 14, 0, _verdict, grow=6),
+    Column("age", 4, 0, _age, right=True),
+)
+_MARGIN = 2  # cursor or pin
+
+
+def layout(width: int) -> list[tuple[Column, int]]:
+    """The columns that fit into `width` cells and how wide each is, in the order of the table."""
+    room = width - _MARGIN
+    kept = [column for column in COLUMNS if column.keep == 0]
+    for column in sorted((column for column in COLUMNS if column.keep), key=lambda column: column.keep):
+        if _needed(kept) + column.width + 1 <= room:
+            kept.append(column)
+    kept.sort(key=COLUMNS.index)
+    widths = {column.title: column.width for column in kept}
+    spare = room - _needed(kept)
+    while spare > 0:
+        growing = [column for column in kept if column.grow and widths[column.title] < column.most]
+        if not growing:
+            break
+        shares = sum(column.grow for column in growing)
+        given = 0
+        for column in growing:
+            more = min(max(1, spare * column.grow // shares), column.most - widths[column.title], spare - given)
+            widths[column.title] += more
+            given += more
+        spare -= given
+    while spare < 0:  # narrower than all that must stay: the widest gives way
+        widest = max(widths, key=lambda title: widths[title])
+        widths[widest] -= 1
+        spare += 1
+    return [(column, max(1, widths[column.title])) for column in kept]
+
+
+def _needed(columns: list[Column]) -> int:
+    return sum(column.width + 1 for column in columns) - 1
+
+
+def draw_row(
+    row: Row, width: int, glyphs: Glyphs, age_s: float, *, at_cursor: bool = False, pinned: bool = False
+) -> Line:
+    """One run in `width` cells."""
+    mark = glyphs.cursor if at_cursor else " "
+    line = [Span(mark, "key"), Span(glyphs.pin if pinned else " ", "key")]
+    for place, (column, cells) in enumerate(layout(width)):
+        line += [Span(" ")] if place else []
+        line += column.draw(Cell(row, cells, glyphs, age_s))
+    return line
+
+
+def draw_head(width: int) -> Line:
+    """The titles of the columns."""
+    line = [Span(" " * _MARGIN, "heading", "bar")]
+    for place, (column, cells) in enumerate(layout(width)):
+        text = fit(column.title, cells, right=column.right)
+        line.append(Span((" " if place else "") + text, "heading", "bar"))
+    return line

@@ -1,0 +1,129 @@
+"""One curve to draw: values by x, cut where attempts begin, with the range of values worth showing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainmon.monitor.snapshot import SeriesView
+from trainmon.tails.record import FloatArray, IntArray
+from trainmon.tui.raster import BoolArray, Spans, column_of, column_spans, join, sparkline
+
+_MOST_SEGMENTS = 64  # drawn apart; a run that restarted more often than there is room for is drawn as one
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """(n,) arrays in log order; `bad_x` is where NaN, Inf or null was logged. `label` marks its end on the chart."""
+
+    x: FloatArray
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+    attempts: IntArray
+    bad_x: FloatArray
+    label: str = ""
+    style: str = "line0"
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """Smallest and largest x, those of bad values included; None when nothing was logged."""
+        parts = [part[np.isfinite(part)] for part in (self.x, self.bad_x)]
+        parts = [part for part in parts if part.size]
+        if not parts:
+            return None
+        return min(float(part.min()) for part in parts), max(float(part.max()) for part in parts)
+
+
+def curve_of(view: SeriesView, label: str = "", style: str = "line0", x: FloatArray | None = None) -> Curve:
+    """The curve of a series by step, or by `x` (n,) where that is given."""
+    places = view.steps if x is None else x
+    bad = view.bad_steps if x is None else np.interp(view.bad_steps, view.steps, x) if x.size else view.bad_steps
+    return Curve(places, view.values, view.low, view.high, view.attempts, bad, label, style)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A curve in columns: `newest` is what stands, `older` the branches that a restart left behind."""
+
+    newest: tuple[Spans, ...]
+    older: tuple[Spans, ...]
+    bad: BoolArray
+
+    def merged(self, older: bool = False) -> Spans:
+        """Every segment in one."""
+        parts = self.newest + (self.older if older else ())
+        low = np.fmin.reduce([part.low for part in parts])
+        high = np.fmax.reduce([part.high for part in parts])
+        return Spans(low, high)
+
+
+def segments(curve: Curve) -> list[tuple[int, int, float]]:
+    """(first index, end index, x from which the segment was left behind) of each stretch in which x never falls."""
+    n = curve.x.size
+    if n == 0:
+        return []
+    falls = (np.diff(curve.x) < 0) | (np.diff(curve.attempts) != 0)
+    starts = np.concatenate(([0], np.flatnonzero(falls) + 1))
+    if starts.size > _MOST_SEGMENTS:
+        starts = np.concatenate(([0], starts[-_MOST_SEGMENTS + 1 :]))
+    ends = np.append(starts[1:], n)
+    firsts = curve.x[starts]
+    later = np.append(np.minimum.accumulate(firsts[::-1])[::-1][1:], np.inf)
+    return [(int(a), int(b), float(limit)) for a, b, limit in zip(starts, ends, later, strict=True)]
+
+
+def draw_curve(curve: Curve, start: float, stop: float, columns: int) -> Drawn:
+    """The spans of `curve` on an x axis from `start` to `stop`."""
+    bad = np.zeros(columns, dtype=np.bool_)
+    places = column_of(curve.bad_x, start, stop, columns)
+    bad[places[places >= 0]] = True
+    newest: list[Spans] = []
+    older: list[Spans] = []
+    for first, end, limit in segments(curve):
+        x, low, high = curve.x[first:end], curve.low[first:end], curve.high[first:end]
+        if not np.all(x[1:] >= x[:-1]):  # only where segments were lumped together, or x is no number
+            order = np.argsort(x, kind="stable")
+            x, low, high = x[order], low[order], high[order]
+        cut = int(np.searchsorted(x, limit, side="left"))
+        if cut:
+            newest.append(join(column_spans(x[:cut], low[:cut], high[:cut], start, stop, columns), bad))
+        if cut < x.size:
+            older.append(join(column_spans(x[cut:], low[cut:], high[cut:], start, stop, columns), bad))
+    if not newest:
+        newest = [Spans(np.full(columns, np.nan), np.full(columns, np.nan))]
+    return Drawn(tuple(newest), tuple(older), bad)
+
+
+def value_range(spans: Spans, clip_start: bool) -> tuple[float, float, float] | None:
+    """(bottom, top, true top) of what was drawn; None when nothing was.
+
+    With `clip_start` the first tenth of the columns may not set the top: a loss that falls from 11 to 2 would
+    otherwise squeeze all that follows into one row. What is cut so is marked on the chart.
+    """
+    known = np.flatnonzero(np.isfinite(spans.high))
+    if not known.size:
+        return None
+    bottom, true_top = float(np.nanmin(spans.low)), float(np.nanmax(spans.high))
+    top = true_top
+    if clip_start and known.size >= 10:
+        rest = known[max(1, known.size // 10) :]
+        settled = float(np.max(spans.high[rest]))
+        if true_top - settled > 0.25 * (settled - bottom):
+            top = settled + 0.1 * (settled - bottom)
+    return bottom, top, true_top
+
+
+def spark_text(curve: Curve, width: int, levels: str, bad_mark: str) -> str:
+    """The whole curve in `width` characters, the older branches left out; "" when there is nothing."""
+    ends = curve.range
+    if ends is None or width < 1:
+        return ""
+
+
+    drawn = draw_curve(curve, *ends, width)
+    spans = drawn.merged()
+    limits = value_range(spans, clip_start=True)
+    bottom, top = limits[:2] if limits else (0.0, 1.0)
+    return sparkline(spans, drawn.bad, levels, bad_mark, bottom, top)

@@ -1,0 +1,134 @@
+"""The characters that carry meaning, so that colour never has to: one set for UTF-8 terminals, one in ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainmon.monitor.finding import Severity, Verdict
+from trainmon.monitor.snapshot import State
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One character each, one cell wide; `spark` from low to high."""
+
+    verdicts: Mapping[Verdict, str]
+    severities: Mapping[Severity, str]
+    states: Mapping[State, str]
+    spark: str
+    braille: bool
+    bad: str
+    cut: str
+    cursor: str
+    pin: str
+    bar_full: str
+    bar_empty: str
+    horizontal: str
+    vertical: str
+    corner: str
+    ellipsis: str
+    dot: str
+    recovered: str
+    acknowledged: str
+    arrow: str
+
+
+UNICODE = Glyphs(
+    verdicts={
+        Verdict.PASS: "✔",
+        Verdict.WARN: "▲",
+        Verdict.FAIL: "✖",
+        Verdict.NO_DATA: "○",
+        Verdict.NOT_APPLICABLE: "–",
+    },
+    severities={Severity.INFO: "•", Severity.WARN: "▲", Severity.FAIL: "✖"},
+    states={
+        State.QUEUED: "◦",
+        State.STARTING: "◌",
+        State.RUNNING: "▶",
+        State.CHECKPOINTING: "▣",
+        State.EVALUATING: "◆",
+        State.SLOW: "▷",
+        State.BUFFERED: "≈",
+        State.HUNG: "‖",
+        State.FINISHED: "■",
+        State.CRASHED: "†",
+        State.OOM: "†",
+        State.TIME_LIMIT: "□",
+        State.PREEMPTED: "□",
+        State.REQUEUED: "↻",
+        State.CANCELLED: "□",
+        State.NODE_FAIL: "†",
+        State.UNKNOWN: "?",
+    },
+    spark="▁▂▃▄▅▆▇█",
+    braille=True,
+    bad="✗",
+    cut="↑",
+    cursor="▸",
+    pin="●",
+    bar_full="━",
+    bar_empty="─",
+    horizontal="─",
+    vertical="│",
+    corner="└",
+    ellipsis="…",
+    dot="·",
+    recovered="↩",
+    acknowledged="✓",
+    arrow="→",
+)
+
+ASCII = Glyphs(
+    verdicts={
+        Verdict.PASS: "+",
+        Verdict.WARN: "!",
+        Verdict.FAIL: "X",
+        Verdict.NO_DATA: "o",
+        Verdict.NOT_APPLICABLE: "-",
+    },
+    severities={Severity.INFO: "i", Severity.WARN: "!", Severity.FAIL: "X"},
+    states={
+        State.QUEUED: ".",
+        State.STARTING: ":",
+        State.RUNNING: ">",
+        State.CHECKPOINTING: "#",
+        State.EVALUATING: "E",
+        State.SLOW: "~",
+        State.BUFFERED: "=",
+        State.HUNG: "|",
+        State.FINISHED: "*",
+        State.CRASHED: "%",
+        State.OOM: "%",
+        State.TIME_LIMIT: "[",
+        State.PREEMPTED: "[",
+        State.REQUEUED: "@",
+        State.CANCELLED: "[",
+        State.NODE_FAIL: "%",
+        State.UNKNOWN: "?",
+    },
+    spark="_.-=+*#@",
+    braille=False,
+    bad="x",
+    cut="^",
+    cursor=">",
+    pin="*",
+    bar_full="#",
+    bar_empty=".",
+    horizontal="-",
+    vertical="|",
+    corner="+",
+    ellipsis="~",
+    dot="-",
+    recovered="<",
+    acknowledged="v",
+    arrow=">",
+)
+
+
+def choose_glyphs(environment: Mapping[str, str], encoding: str) -> Glyphs:
+    """ASCII on request (``TRAINMON_ASCII``) and wherever the terminal's `encoding` is not UTF-8."""
+    if environment.get("TRAINMON_ASCII", "") not in ("", "0"):
+        return ASCII
+    return UNICODE if encoding.lower().replace("-", "") == "utf8" else ASCII

@@ -1,0 +1,89 @@
+"""The keys: one table feeds the bindings of every screen, the help, the palette and the docs.
+
+A key means one thing wherever it works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.binding import Binding, BindingType
+
+FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP = "fleet", "run", "triage", "evidence", "compare", "log", "help"
+SCREENS = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP)
+_RUNS = (RUN, TRIAGE, EVIDENCE, LOG)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`id` is its name in the config; `action` what the screen does; `keys` as Textual writes them.
+
+    `shown` as a person reads them; `label` for the bar at the foot ("" keeps it off); `help` one sentence.
+    `screens` where it works.
+    """
+
+    id: str
+    action: str
+    keys: str
+    shown: str
+    label: str
+    help: str
+    screens: tuple[str, ...] = SCREENS
+
+
+KEYS: tuple[Key, ...] = (
+    Key("open", "open", "enter", "Enter", "open", "open what is under the cursor: a run, its evidence, a chart"),
+    Key("triage", "triage", "t", "t", "triage", "walk through the triage of this run, step by step", (FLEET, *_RUNS)),
+    Key("step.next", "next_step(1)", "n", "n", "next step", "next step of the triage", (TRIAGE, EVIDENCE)),
+    Key("step.previous", "next_step(-1)", "N", "N", "", "previous step of the triage", (TRIAGE, EVIDENCE)),
+    Key("log", "log", "l", "l", "log", "raw log lines, at the episode or step you are looking at", (FLEET, *_RUNS)),
+    Key("error.next", "next_error(1)", "e", "e", "next error", "next error of the log", (LOG,)),
+    Key("error.previous", "next_error(-1)", "E", "E", "", "previous error of the log", (LOG,)),
+    Key(
+        "acknowledge",
+        "acknowledge",
+        "a",
+        "a",
+        "ack",
+        "acknowledge the episode under the cursor: seen by a person, no longer first in the list",
+        (RUN, TRIAGE, EVIDENCE),
+    ),
+    Key("snooze", "snooze", "z", "z", "", "silence the episode under the cursor for an hour", (RUN, TRIAGE, EVIDENCE)),
+    Key("pin", "pin", "space", "Space", "pin", "pin this run, or let it go", (FLEET, *_RUNS)),
+    Key("compare", "compare", "c", "c", "compare", "the pinned runs side by side (pin two or more first)"),
+    Key("view", "view", "v", "v", "overlay/apart", "all runs in one chart, or one beside the other", (COMPARE,)),
+    Key("axis", "axis", "x", "x", "x axis", "x axis by step or by tokens", (COMPARE,)),
+    Key("filter", "filter", "slash", "/", "filter", "show only what matches: runs, or lines of the log", (FLEET, LOG)),
+    Key("sort", "sort", "s", "s", "sort", "next order: trouble, name, step, loss, spike score, ...", (FLEET,)),
+    Key("troubled", "troubled", "exclamation_mark", "!", "troubled", "only runs in trouble, or all again", (FLEET,)),
+    *(
+        Key(f"chart.{n}", f"chart({n})", str(n), str(n), "1-9 chart" if n == 1 else "", f"enlarge chart {n}", (RUN,))
+        for n in range(1, 10)
+    ),
+    Key("run.previous", "other_run(-1)", "left_square_bracket", "[", "", "the run before in the list", _RUNS[:3]),
+    Key("run.next", "other_run(1)", "right_square_bracket", "]", "", "the next run of the list", _RUNS[:3]),
+    Key("down", "move('down')", "j,down", "j ↓", "", "down"),
+    Key("up", "move('up')", "k,up", "k ↑", "", "up"),
+    Key("page.down", "move('page_down')", "pagedown,ctrl+f", "PgDn ctrl+f", "", "a page down"),
+    Key("page.up", "move('page_up')", "pageup,ctrl+b", "PgUp ctrl+b", "", "a page up"),
+    Key("top", "move('top')", "g,home", "g Home", "", "to the top"),
+    Key("bottom", "move('bottom')", "G,end", "G End", "", "to the bottom; a log follows its newest line again"),
+    Key("left", "move('left')", "left", "←", "", "scroll long lines left", (LOG,)),
+    Key("right", "move('right')", "right", "→", "", "scroll long lines right", (LOG,)),
+    Key("pane.next", "pane(1)", "tab", "Tab", "", "next pane"),
+    Key("pane.previous", "pane(-1)", "shift+tab", "shift+Tab", "", "previous pane"),
+    Key("back", "back", "escape", "Esc", "back", "back; in the list of runs, take the filter off"),
+    Key("help", "help", "question_mark", "?", "help", "this help"),
+    Key("palette", "palette", "colon,ctrl+p", ": ctrl+p", "", "all commands by name"),
+    Key("quit", "quit", "q,ctrl+c", "q", "quit", "quit; the training runs never notice"),
+)
+
+
+def keys_of(screen: str) -> tuple[Key, ...]:
+    """The keys that work on `screen`, in the order of the table."""
+    return tuple(key for key in KEYS if screen in key.screens)
+
+
+def bindings_of(screen: str) -> list[BindingType]:
+    """The same as Textual's bindings, each under its id, so that a config may give it another key."""
+    return [Binding(key.keys, key.action, key.help, show=False, id=key.id, priority=False) for key in keys_of(screen)]

@@ -1,0 +1,154 @@
+"""How names of styles become colours, on dark and on light ground. Hues after Okabe and Ito: safe for colour-blind eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.theme import Theme
+
+from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.span import Line, pad
+
+_DARK = {
+    "text": "#d6dade",
+    "muted": "#98a2ad",
+    "faint": "#66717d",
+    "title": "bold #e8ecf0",
+    "value": "bold #ffffff",
+    "key": "#56b4e9",
+    "older": "#5b6672",
+    "threshold": "#b08a3c",
+    "pass": "#2fbf8f",
+    "warn": "bold #f0b000",
+    "fail": "bold #ff6a3d",
+    "nodata": "#98a2ad",
+    "na": "#66717d",
+    "info": "#56b4e9",
+    "metric": "#8fb8d8",
+    "note": "#e0b0d0",
+    "error": "bold #ff6a3d",
+    "heading": "bold #c3ccd5",
+    "lines": ("#56b4e9", "#f0b000", "#2fbf8f", "#e08bc0", "#f0e442", "#ff6a3d", "#9aa8ff", "#c8ccd0"),
+    "bg": {
+        "": "",
+        "shade_warn": "#3a3010",
+        "shade_fail": "#471f12",
+        "cursor": "#25425c",
+        "cursor_idle": "#20272e",
+        "bar": "#1b2127",
+    },
+}
+_LIGHT = {
+    "text": "#23282d",
+    "muted": "#57616b",
+    "faint": "#868f98",
+    "title": "bold #12161a",
+    "value": "bold #000000",
+    "key": "#0063a5",
+    "older": "#a9b1b9",
+    "threshold": "#8a6100",
+    "pass": "#00704f",
+    "warn": "bold #8f5b00",
+    "fail": "bold #b83200",
+    "nodata": "#57616b",
+    "na": "#868f98",
+    "info": "#0063a5",
+    "metric": "#2f5f85",
+    "note": "#8a3f70",
+    "error": "bold #b83200",
+    "heading": "bold #333a41",
+    "lines": ("#0063a5", "#a86400", "#00795a", "#a8487f", "#7a7400", "#b83200", "#4a50c0", "#50565c"),
+    "bg": {
+        "": "",
+        "shade_warn": "#f6e6bd",
+        "shade_fail": "#fbd5c6",
+        "cursor": "#bcdcf5",
+        "cursor_idle": "#e2e7ec",
+        "bar": "#e4e8ec",
+    },
+}
+
+DARK_THEME = Theme(
+    name="trainmon-dark",
+    primary="#56b4e9",
+    secondary="#2fbf8f",
+    warning="#f0b000",
+    error="#ff6a3d",
+    success="#2fbf8f",
+    accent="#56b4e9",
+    foreground="#d6dade",
+    background="#0f1317",
+    surface="#141a1f",
+    panel="#1b2127",
+    dark=True,
+)
+LIGHT_THEME = Theme(
+    name="trainmon-light",
+    primary="#0063a5",
+    secondary="#00795a",
+    warning="#8f5b00",
+    error="#b83200",
+    success="#00704f",
+    accent="#0063a5",
+    foreground="#23282d",
+    background="#fafbfc",
+    surface="#f1f3f5",
+    panel="#e4e8ec",
+    dark=False,
+)
+LINE_STYLES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Glyphs and colours of one terminal."""
+
+    glyphs: Glyphs
+    dark: bool = True
+    _styles: dict[tuple[str, str], Style] = field(default_factory=dict)
+
+    def style(self, fg: str, bg: str = "") -> Style:
+        """The style named `fg` on the ground named `bg`. Raises KeyError for a name that is not there."""
+        known = self._styles.get((fg, bg))
+        if known is None:
+            known = self._styles[fg, bg] = _style(_DARK if self.dark else _LIGHT, fg, bg)
+        return known
+
+    def strip(self, line: Line, width: int, bg: str = "") -> Strip:
+        """`line` as `width` cells for Textual, on ground `bg` where a span has none of its own."""
+        spans = pad(line, width, bg)
+        return Strip([Segment(span.text, self.style(span.fg, span.bg or bg)) for span in spans], width)
+
+    def strips(self, lines: Iterable[Line], width: int) -> list[Strip]:
+        """Each line by `strip`."""
+        return [self.strip(line, width) for line in lines]
+
+
+def _style(palette: Mapping[str, object], fg: str, bg: str) -> Style:
+    lines, grounds = palette["lines"], palette["bg"]
+    assert isinstance(lines, tuple)
+    assert isinstance(grounds, dict)
+    if fg.startswith("line"):
+        text = str(lines[int(fg[4:]) % LINE_STYLES])
+    elif fg.startswith("label"):
+        text = f"bold {lines[int(fg[5:]) % LINE_STYLES]}"
+    else:
+        text = str(palette[fg])
+    ground = grounds[bg]
+    return Style.parse(f"{text} on {ground}" if ground else text)
+
+
+def prefers_dark(environment: Mapping[str, str]) -> bool:
+    """False where the terminal says that it is light: ``TRAINMON_THEME=light``, or ``COLORFGBG`` ending in 7 or 15.
+
+    >>> prefers_dark({"COLORFGBG": "0;15"}), prefers_dark({}), prefers_dark({"TRAINMON_THEME": "light"})
+    (False, True, False)
+    """
+    wish = environment.get("TRAINMON_THEME", "").lower()
+    if wish in ("light", "dark"):
+        return wish == "dark"
+    return environment.get("COLORFGBG", "").rpartition(";")[2] not in ("7", "15")

@@ -1,0 +1,31 @@
+"""Where the screens get what they draw: the one contract between the app and the session behind it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from trainmon.monitor.snapshot import FleetSnapshot
+
+
+class SnapshotSource(Protocol):
+    """Publishes immutable snapshots and takes requests. Every method returns at once, none may block the screen."""
+
+    def latest(self) -> FleetSnapshot:
+        """The newest snapshot; the same object while nothing changed. Called by a timer, at most 10 times a second."""
+        ...
+
+    def acknowledge(self, run: str, episode_id: str) -> None:
+        """Marks an episode of the run named `run` as seen by a person."""
+        ...
+
+    def snooze(self, run: str, episode_id: str, seconds: float) -> None:
+        """Silences an episode for `seconds`."""
+        ...
+
+    def request_log(self, run: str, path: str, line_no: int) -> None:
+        """Asks for the raw lines around `line_no` (1-based); they come as `RunSnapshot.log_context`."""
+        ...
+
+    def stop(self) -> None:
+        """The screens are closed; nothing will be asked any more."""
+        ...
