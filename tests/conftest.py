@@ -1,0 +1,64 @@
+"""What every test may use: needs that skip at home and fail in CI, the corpus, a log that a test can grow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = Path(os.environ.get("TRAINMON_CORPUS", ROOT.parent / "shared" / "corpus"))
+
+
+def _program(name: str) -> Callable[[], str]:
+    return lambda: "" if shutil.which(name) else f"{name} is not installed"
+
+
+# What `@pytest.mark.requires(NAME)` may name -> what is missing, "" when nothing is.
+NEEDS: dict[str, Callable[[], str]] = {
+    "tmux": _program("tmux"),
+    "git": _program("git"),
+    "root": lambda: "" if os.geteuid() == 0 else "this needs to run as root",
+    "not-root": lambda: "" if os.geteuid() != 0 else "root may read everything",
+    "checkout": lambda: "" if (ROOT / "pyproject.toml").is_file() else "this is no source checkout",
+}
+
+
+def in_ci() -> bool:
+    """Whether nothing that a test needs may be missing."""
+    return any(os.environ.get(name, "").lower() in ("1", "true") for name in ("TRAINMON_CI", "CI"))
+
+
+def lacking(reason: str) -> NoReturn:
+    """Ends the test for want of something: a skip at home, a failure in CI, where a skip would hide it."""
+    if in_ci():
+        pytest.fail(f"{reason}; in CI this may not be skipped", pytrace=False)
+    pytest.skip(reason)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"requires(name): needs one of {', '.join(NEEDS)}; skips at home, fails in CI")
+    config.addinivalue_line("markers", "slow: takes more than some seconds")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("requires"):
+        for name in marker.args:
+            missing = NEEDS[name]()
+            # Root is what CI runs as, so a test for other users can only ever be skipped there.
+            if missing and name == "not-root":
+                pytest.skip(missing)
+            if missing:
+                lacking(missing)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of real public logs that lies beside the developers' checkout, in no one else's."""
+    if not (CORPUS / "facts.json").is_file():
+        pytest.skip(f"no corpus at {CORPUS} (set TRAINMON_CORPUS)")
+    return CORPUS

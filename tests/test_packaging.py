@@ -1,0 +1,102 @@
+"""What is built is what is in the repository, and works where it is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, lacking
+
+pytestmark = [pytest.mark.slow, pytest.mark.requires("checkout")]
+
+
+def run(*command: str | Path, cwd: Path, status: tuple[int, ...] = (0,)) -> str:
+    """The standard output of `command`, run without this environment's own paths."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode in status, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def make_venv(folder: Path) -> Path:
+    """The Python of a new virtual environment."""
+    venv.create(folder, with_pip=True)
+    return folder / "bin" / "python"
+
+
+def install(python: Path, *what: str | Path) -> None:
+    command = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *map(str, what)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode and "No matching distribution" in done.stderr:
+        lacking("no package index can be reached")
+    assert not done.returncode, done.stderr
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source archive, built by the declared back end."""
+    folder = tmp_path_factory.mktemp("build")
+    python = make_venv(folder / "venv")
+    install(python, "hatchling")
+    run(python, "-m", "hatchling", "build", "-d", folder / "dist", cwd=ROOT)
+    return folder / "dist"
+
+
+def sources() -> set[str]:
+    """Every file of the package, as the wheel should hold it."""
+    found = {f"trainmon/{path.name}" for path in (ROOT / "trainmon").iterdir() if path.is_file()}
+    for name in ("tui", "monitor", "tails"):
+        for path in (ROOT / name).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.add(f"trainmon/{path.relative_to(ROOT)}")
+    return found
+
+
+def test_the_wheel_holds_every_source_file(dist: Path) -> None:
+    with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        licences = [name for name in wheel.namelist() if name.endswith("LICENSE")]
+    assert names == sources()
+    assert licences
+
+
+def test_the_source_archive_builds_the_same_wheel(dist: Path, tmp_path: Path) -> None:
+    with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    unpacked = next(tmp_path.iterdir())
+    assert (unpacked / "tests" / "test_layout.py").is_file()
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "again", unpacked, cwd=tmp_path)
+    with zipfile.ZipFile(next((tmp_path / "again").glob("*.whl"))) as wheel:
+        assert {name for name in wheel.namelist() if ".dist-info/" not in name} == sources()
+
+
+def test_the_installed_wheel_works_anywhere(dist: Path, tmp_path: Path) -> None:
+    python = make_venv(tmp_path / "venv")
+    install(python, next(dist.glob("*.whl")))
+    trainmon = python.parent / "trainmon"
+    # A training repository often has folders of these names; they must not be taken for ours.
+    project = tmp_path / "project"
+    for name in ("monitor", "tails", "tui"):
+        (project / name).mkdir(parents=True)
+        (project / name / "__init__.py").write_text("raise RuntimeError('the wrong folder was imported')\n")
+    assert "0.1.0" in run(trainmon, "--version", cwd=project)
+    assert "0.1.0" in run(python, "-m", "trainmon", "--version", cwd=project)
+    assert "watch" in run(trainmon, "--help", cwd=project)
+    run(trainmon, "demo", "--out", project / "runs", cwd=project)
+    assert "FAIL" in run(trainmon, "check", project / "runs", cwd=project, status=(1,))
+    assert "loss.train" in run(trainmon, "export", project / "runs", "-s", "loss.train", cwd=project)
