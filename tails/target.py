@@ -1,0 +1,77 @@
+"""What a TARGET on the command line means: PATH | DIR | GLOB | host:PATH | ssh://... | slurm:JOBID | - (stdin)."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TargetError(ValueError):
+    """A target that can mean nothing; the message is one line to show as it is."""
+
+
+class TargetKind(StrEnum):
+    """What a target names."""
+
+    PATH = "path"
+    DIR = "dir"
+    GLOB = "glob"
+    STDIN = "stdin"
+    SSH = "ssh"
+    SLURM = "slurm"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target as it was typed (`text`), what it is (`kind`) and the local path or pattern in it (`path`)."""
+
+    text: str
+    kind: TargetKind
+    path: str = ""
+
+
+_WILDCARD = re.compile(r"[*?\[]")
+_REMOTE = re.compile(r"(?:[\w.+-]+@)?(?:[A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:]+\]):[/~]")
+_SSH_URL = re.compile(r"ssh://(?:[^@/\s]+@)?(?:[\w.-]+|\[[0-9A-Fa-f:]+\])(?::\d+)?/.", re.ASCII)
+
+
+def parse(text: str) -> Target:
+    """Reads one target. What lies on the disk under the very name wins over any other meaning of it.
+
+    Raises `TargetError` for an empty target, a NUL in it, or a URL or job that is cut short.
+
+    >>> parse("ssh://me@cluster/runs/a.log").kind.value, parse("slurm:4711").kind.value
+    ('ssh', 'slurm')
+    >>> parse("no/such/*.log").kind.value, parse("-").kind.value, parse("no/such/dir/").kind.value
+    ('glob', 'stdin', 'dir')
+    """
+    if not text.strip():
+        raise TargetError("empty target: name a file, a directory or a glob")
+    if "\0" in text:
+        raise TargetError("a target cannot hold a NUL character")
+    if text == "-":
+        return Target(text, TargetKind.STDIN)
+    path = os.path.expanduser(text)  # noqa: PTH111 - a quoted "~/runs/*" reaches us as it was typed
+    if os.path.lexists(path):
+        return Target(text, TargetKind.DIR if os.path.isdir(path) else TargetKind.PATH, path)  # noqa: PTH112
+    return _remote(text) or _local(text, path)
+
+
+def _local(text: str, path: str) -> Target:
+    if _WILDCARD.search(path):
+        return Target(text, TargetKind.GLOB, path)
+    return Target(text, TargetKind.DIR if path.endswith("/") else TargetKind.PATH, path)
+
+
+def _remote(text: str) -> Target | None:
+    if text.startswith("ssh://"):
+        if not _SSH_URL.match(text):
+            raise TargetError(f"{text}: write ssh://USER@HOST:PORT/PATH")
+        return Target(text, TargetKind.SSH)
+    if text.startswith("slurm:"):
+        if not text.removeprefix("slurm:"):
+            raise TargetError("slurm: needs a job id, as in slurm:123456")
+        return Target(text, TargetKind.SLURM)
+    return Target(text, TargetKind.SSH) if _REMOTE.match(text) else None
