@@ -1,0 +1,73 @@
+"""The job's state from its last words and from silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmon.monitor.finding import Verdict
+from trainmon.monitor.job import JobState, Pulse, job_state, silence_limit_s
+from trainmon.monitor.snapshot import State
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import Note, NoteKind
+
+LOG = "train.log"
+OLD = Pulse(age_s=3 * 86400.0, gap_p99_s=5.0, seen_growing=False)
+
+
+def note(kind: NoteKind, line: int, text: str = "words", *, teardown: bool = False) -> Note:
+    return Note(LOG, line, line * 80, kind, text, step=10.0, teardown=teardown)
+
+
+def state(*notes: Note, pulse: Pulse = OLD, last: float = 10.0, total: float | None = 100.0) -> JobState:
+    return job_state(notes, {LOG: 50}, (0.0, last), total, pulse, Thresholds())
+
+
+@pytest.mark.parametrize(
+    ("notes", "expected", "verdict"),
+    [
+        ([note(NoteKind.CUDA_OOM, 60), note(NoteKind.SIGTERM, 61)], State.OOM, Verdict.FAIL),
+        ([note(NoteKind.TRACEBACK, 60), note(NoteKind.CUDA_OOM, 60)], State.OOM, Verdict.FAIL),
+        ([note(NoteKind.TRACEBACK, 60)], State.CRASHED, Verdict.FAIL),
+        ([note(NoteKind.CANCELLED, 60), note(NoteKind.TIME_LIMIT, 60)], State.TIME_LIMIT, Verdict.WARN),
+        ([note(NoteKind.SIGTERM, 60), note(NoteKind.TRACEBACK, 61)], State.CANCELLED, Verdict.WARN),
+        ([note(NoteKind.KEYBOARD_INTERRUPT, 60)], State.CANCELLED, Verdict.WARN),
+        ([note(NoteKind.FINISHED, 60)], State.FINISHED, Verdict.PASS),
+        ([note(NoteKind.FINISHED, 60), note(NoteKind.TRACEBACK, 61, teardown=True)], State.FINISHED, Verdict.PASS),
+        ([note(NoteKind.TRACEBACK, 20)], State.UNKNOWN, Verdict.NO_DATA),
+        ([note(NoteKind.NCCL_TIMEOUT, 60), note(NoteKind.TIME_LIMIT, 70)], State.CRASHED, Verdict.FAIL),
+    ],
+)
+def test_last_words(notes: list[Note], expected: State, verdict: Verdict) -> None:
+    found = state(*notes)
+    assert (found.state, found.verdict) == (expected, verdict)
+
+
+def test_an_error_that_the_run_outlived_is_kept_but_does_not_end_it() -> None:
+    found = state(note(NoteKind.TRACEBACK, 20, "ValueError: early"))
+    assert found.root_error == "ValueError: early"
+    assert not found.ended
+
+
+def test_teardown_noise_is_never_the_root_error() -> None:
+    found = state(note(NoteKind.TRACEBACK, 60, "ChildFailedError", teardown=True), note(NoteKind.CUDA_OOM, 61, "OOM"))
+    assert found.root_error == "OOM"
+
+
+def test_all_steps_done_is_finished_whatever_the_exit_prints() -> None:
+    assert state(note(NoteKind.TRACEBACK, 60), last=100.0).state is State.FINISHED
+
+
+def test_an_old_log_is_never_shown_as_live_nor_as_hung() -> None:
+    assert state().state is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("age_s", "expected"), [(2.0, State.RUNNING), (400.0, State.SLOW), (1200.0, State.HUNG)])
+def test_silence_of_a_run_that_was_seen_growing(age_s: float, expected: State) -> None:
+    assert state(pulse=Pulse(age_s, 5.0, seen_growing=True)).state is expected
+
+
+def test_the_limit_follows_the_runs_own_gaps() -> None:
+    limits = Thresholds()
+    assert silence_limit_s(True, 300.0, limits) == 3000.0
+    assert silence_limit_s(True, 1.0, limits) == 600.0
+    assert silence_limit_s(False, None, limits) == 1800.0

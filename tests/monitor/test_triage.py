@@ -1,0 +1,42 @@
+"""The walk stops at the first step that explains the symptom."""
+
+from __future__ import annotations
+
+from trainmon.monitor.finding import CheckResult, Verdict
+from trainmon.monitor.triage import walk
+
+STEPS = {
+    "job.state": "job",
+    "loss.spike": "loss",
+    "grad.norm": "gradients",
+    "sys.memory": "memory",
+    "moe.balance": "experts",
+}
+
+
+def result(name: str, verdict: Verdict, *, advisory: bool = False) -> CheckResult:
+    return CheckResult(name, name, verdict, f"{name} says {verdict.value}", advisory=advisory)
+
+
+def explaining(*checks: CheckResult) -> str | None:
+    return next((step.id for step in walk(checks, STEPS, (), {}) if step.explains), None)
+
+
+def test_the_first_step_with_the_worst_verdict_explains() -> None:
+    warn = result("loss.spike", Verdict.WARN)
+    fail = result("sys.memory", Verdict.FAIL)
+    assert explaining(warn, fail) == "memory"
+    assert explaining(warn, result("sys.memory", Verdict.PASS)) == "loss"
+
+
+def test_advice_and_missing_data_explain_nothing() -> None:
+    checks = (result("grad.norm", Verdict.WARN, advisory=True), result("loss.spike", Verdict.PASS))
+    assert explaining(*checks) is None
+    steps = {step.id: step for step in walk(checks, STEPS, (), {})}
+    assert steps["gradients"].verdict is Verdict.PASS
+    assert steps["memory"].verdict is Verdict.NO_DATA
+
+
+def test_what_does_not_apply_is_not_a_gap() -> None:
+    steps = {step.id: step for step in walk((result("moe.balance", Verdict.NOT_APPLICABLE),), STEPS, (), {})}
+    assert steps["experts"].verdict is Verdict.NOT_APPLICABLE
