@@ -1,0 +1,121 @@
+"""Writes the pages of docs/ that are made from the program's own tables: ``python docs/reference.py``.
+
+A test compares the pages with what this gives, so that they cannot fall behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from trainmon.cli import main
+from trainmon.monitor.signals import SIGNALS
+from trainmon.monitor.thresholds import DEFAULTS
+from trainmon.tui.keys import KEYS, SCREENS
+
+_MADE = "<!-- made by docs/reference.py: change the program, then run it -->\n"
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    parts = [f"# Commands\n\n{_MADE}"]
+    context = click.Context(main, info_name="trainmon")
+    for name in sorted(main.commands):
+        parts.append(_command(name, main.commands[name], context))
+    return "\n".join(parts)
+
+
+def _command(name: str, command: click.Command, parent: click.Context) -> str:
+    context = click.Context(command, info_name=name, parent=parent)
+    usage = " ".join(command.collect_usage_pieces(context))
+    lines = [f"## trainmon {name}\n", f"`trainmon {name} {usage}`\n", _plain(command.help), ""]
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    if options:
+        lines += ["| option | what it does |", "| --- | --- |"]
+        lines += [f"| {_names(option)} | {_cell(option.help)} |" for option in options]
+        lines.append("")
+    if command.epilog:
+        lines += [_plain(command.epilog), ""]
+    return "\n".join(lines)
+
+
+def _names(option: click.Option) -> str:
+    value = "" if option.is_flag or option.count else " " + _value(option)
+    return ", ".join(f"`{name}{_cell(value)}`" for name in option.opts)
+
+
+def _value(option: click.Option) -> str:
+    if isinstance(option.type, click.Choice):
+        return "|".join(map(str, option.type.choices))
+    return option.metavar or option.type.name.partition(" ")[0].upper()
+
+
+def _plain(text: str | None) -> str:
+    return "\n".join(line.strip() for line in (text or "").replace("\b", "").strip().splitlines())
+
+
+def _cell(text: str | None) -> str:
+    return (text or "").replace("|", "\\|")
+
+
+def keys() -> str:
+    """Every key, what it does and where it works."""
+    lines = [
+        f"# Keys\n\n{_MADE}",
+        "A key means the same wherever it works. The mouse works and is never needed.\n",
+        "| key | what it does | where |",
+        "| --- | --- | --- |",
+    ]
+    for key in KEYS:
+        where = "everywhere" if set(key.screens) == set(SCREENS) else ", ".join(key.screens)
+        lines.append(f"| `{_cell(key.shown)}` | {_cell(key.help)} | {where} |")
+    return "\n".join(lines) + "\n"
+
+
+def signals() -> str:
+    """Every signal of the metric table."""
+    lines = [
+        f"# Signals\n\n{_MADE}",
+        "The rows are those of Chunyuan Deng, *Reading a Pretraining Run* (2026). P0 is looked at on every step and\n"
+        "may wake a person, P1 is opened when a P0 fires, P2 on demand. A rule (D1 to D17) says that the signal can\n"
+        "be derived from others; without one it must be logged. `trainmon inventory` prints this table for a run.\n",
+        "| row | signal | what it is | unit | priority | every | rule | to get it |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for signal in SIGNALS:
+        row = str(signal.row) if signal.row else ""
+        cells = (row, f"`{signal.id}`", signal.title, signal.unit, signal.priority, signal.cadence, signal.rule)
+        lines.append("| " + " | ".join(_cell(cell) for cell in (*cells, signal.to_get_it)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def thresholds() -> str:
+    """Every cut-off and its default."""
+    lines = [
+        f"# Thresholds\n\n{_MADE}",
+        "Defaults, until they are calibrated on healthy runs of your own.\n"
+        "[checks.md](checks.md) says what each is for.\n",
+        "| name | default |",
+        "| --- | --- |",
+    ]
+    return "\n".join(lines + [f"| `{name}` | {value:g} |" for name, value in DEFAULTS.items()]) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "commands.md": commands,
+    "keys.md": keys,
+    "signals.md": signals,
+    "thresholds.md": thresholds,
+}
+
+
+def write() -> None:
+    """Writes every page beside this file."""
+    for name, page in PAGES.items():
+        (Path(__file__).parent / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
