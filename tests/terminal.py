@@ -1,0 +1,131 @@
+"""A real pseudo-terminal with a program in it: what it shows, what it is sent, how it leaves the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+import pyte
+
+PATIENCE_S = 90.0  # machines that run tests are slow; a program that works never needs this long
+_MODE = re.compile(rb"\x1b\[\?([\d;]+)([hl])")
+
+
+class Terminal:
+    """Runs `command` in a new terminal of `columns` x `rows`, as a shell in a window would.
+
+    `stdin`: a file descriptor that is the program's standard input in place of the terminal.
+    """
+
+    def __init__(self, command: Sequence[str], *, columns: int = 80, rows: int = 24, stdin: int | None = None) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        self.output = b""
+        # The program's end stays open here too, so that its settings can be read when the program is gone.
+        self._master, self._slave = os.openpty()
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.settings_before = termios.tcgetattr(self._slave)
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")
+        }
+        self._program = subprocess.Popen(
+            command,
+            stdin=self._slave if stdin is None else stdin,
+            stdout=self._slave,
+            stderr=self._slave,
+            env={**environment, "TERM": "xterm-256color", "LANG": "C.UTF-8"},
+            start_new_session=True,
+            preexec_fn=self._take_terminal,
+        )
+
+    def _take_terminal(self) -> None:
+        fcntl.ioctl(self._slave, termios.TIOCSCTTY, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._program.poll() is None:
+            self._program.kill()
+            self._program.wait()
+        os.close(self._master)
+        os.close(self._slave)
+
+    @property
+    def text(self) -> str:
+        """The screen as it is now, a line a row."""
+        return "\n".join(self._screen.display)
+
+    @property
+    def settings(self) -> list[object]:
+        """The terminal's settings now (line mode, echo, ...)."""
+        return list(termios.tcgetattr(self._slave))
+
+    def send(self, keys: str) -> None:
+        """Types `keys`."""
+        os.write(self._master, keys.encode())
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the program."""
+        self._program.send_signal(number)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Changes the size of the window."""
+        self._screen.resize(rows, columns)
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.signal(signal.SIGWINCH)
+
+    def wait_for(self, what: str) -> None:
+        """Waits until the screen shows a match of the regular expression `what`."""
+        self._wait(lambda: re.search(what, self.text) is not None, f"{what!r} on the screen")
+
+    def wait_exit(self) -> int:
+        """Waits until the program has ended; its exit status (negative: the signal that ended it)."""
+        self._wait(lambda: self._program.poll() is not None, "the program to end")
+        self._read(0.1)
+        return self._program.wait()
+
+    def modes_left_on(self) -> set[str]:
+        """Private modes that the program switched on and not off again (``1049``: the alternate screen).
+
+        A hidden cursor counts as ``25``.
+        """
+        state: dict[str, bool] = {}
+        for modes, switch in _MODE.findall(self.output):
+            for mode in modes.decode().split(";"):
+                state[mode] = (switch == b"h") != (mode == "25")
+        return {mode for mode, on in state.items() if on and mode != "7"}
+
+    def _wait(self, happened: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not happened():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {PATIENCE_S:g} s for {what}; the screen shows:\n{self.text}")
+            if self._program.poll() is not None and not self._read(0.1) and not happened():
+                raise AssertionError(f"the program ended ({self._program.returncode}) without {what}:\n{self.text}")
+            self._read(0.1)
+
+    def _read(self, timeout_s: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], timeout_s)
+        if not ready:
+            return False
+        with contextlib.suppress(OSError):
+            data = os.read(self._master, 65536)
+            self.output += data
+            # pyte trips over the Kitty keyboard protocol's sequences, which change nothing that is shown.
+            self._stream.feed(re.sub(rb"\x1b\[[<>=?][\d;]*u", b"", data))
+            return bool(data)
+        return False

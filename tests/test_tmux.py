@@ -1,0 +1,60 @@
+"""The installed program in a real tmux."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import PATIENCE_S
+from tests.test_pty import TRAINMON, append, log, row
+
+__all__ = ["log"]
+
+pytestmark = pytest.mark.requires("tmux")
+
+
+class Tmux:
+    """One pane of 80x24 on a server of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket = str(folder / "tmux.socket")
+        self("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "sh")
+
+    def __call__(self, *command: str) -> str:
+        done = subprocess.run(["tmux", "-S", self._socket, *command], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def type(self, line: str) -> None:
+        self("send-keys", "-l", line)
+        self("send-keys", "Enter")
+
+    def wait_for(self, what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not re.search(what, shown := self("capture-pane", "-p")):
+            assert time.monotonic() < deadline, f"waited for {what!r}; the pane shows:\n{shown}"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Iterator[Tmux]:
+    server = Tmux(tmp_path)
+    yield server
+    server("kill-server")
+
+
+def test_watch_in_tmux(tmux: Tmux, log: Path) -> None:
+    tmux.type("echo before")
+    tmux.wait_for("(?m)^before")
+    tmux.type(f"{TRAINMON} watch '{log}'; echo status=$?")
+    tmux.wait_for(r"\b3\.00")
+    append(log, row(201, 2.71))
+    tmux.wait_for(r"\b2\.71")
+    tmux("send-keys", "q")
+    tmux.wait_for(r"(?m)^status=0")
+    assert "before" in tmux("capture-pane", "-p"), "what stood in the pane is there again"
+    assert tmux("display-message", "-p", "#{alternate_on} #{cursor_flag} #{mouse_any_flag}").split() == ["0", "1", "0"]
