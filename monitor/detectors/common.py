@@ -1,0 +1,251 @@
+"""What every detector shares: values of a column as plain floats, places in the log, findings, verdicts."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.finding import Action, CheckResult, Episode, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+
+SAME_VALUE = 2e-3  # a second value of a step this close to the first is the same one, written twice (perhaps rounded)
+RESUME_SHARE = 0.8  # an attempt that starts at 80% of the last step or later carries on; earlier, it begins anew
+
+Found = list[tuple[int, Finding]]
+
+
+class Place(NamedTuple):
+    """Where one value stands in the log."""
+
+    step: float
+    value: float
+    line: int
+    path: str
+    attempt: int
+    time: float
+
+
+class Numbers(NamedTuple):
+    """The finite values of one column of a frame: parallel lists, in the order of the log."""
+
+    rows: list[int]
+    steps: list[float]
+    values: list[float]
+
+
+_EMPTY = Numbers([], [], [])
+_memo: tuple[Frame | None, dict[SignalKey, Numbers]] = (None, {})
+
+
+def numbers(frame: Frame, key: SignalKey) -> Numbers:
+    """The finite logged values of `key`, taken out of numpy once a frame, whichever detector asks first."""
+    global _memo
+    owner, known = _memo
+    if owner is not frame:
+        known = {}
+        _memo = (frame, known)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _numbers(frame, key)
+    return found
+
+
+def _numbers(frame: Frame, key: SignalKey) -> Numbers:
+    column = frame.columns.get(key)
+    if column is None:
+        return _EMPTY
+    finite = np.isfinite(column)
+    if finite.all():
+        return Numbers(list(range(len(column))), frame.steps.tolist(), column.tolist())
+    rows = np.flatnonzero(finite)
+    return Numbers(rows.tolist(), frame.steps[rows].tolist(), column[rows].tolist())
+
+
+def place(frame: Frame, row: int, value: float) -> Place:
+    """The place of row `row` of `frame`."""
+    return Place(
+        float(frame.steps[row]), value, int(frame.lines[row]), frame.path, frame.attempt, float(frame.times[row])
+    )
+
+
+def finding(
+    action: Action,
+    kind: str,
+    key: SignalKey,
+    severity: Severity,
+    at: Place,
+    what: str,
+    first: Place | None = None,
+    detail: dict[str, float | str] | None = None,
+) -> Finding:
+    """A finding at `at`; `first` when the fault began earlier."""
+    return Finding(
+        action=action,
+        kind=kind,
+        signal=key,
+        severity=severity,
+        step=at.step,
+        value=at.value,
+        line=at.line,
+        path=at.path,
+        attempt=at.attempt,
+        time=at.time,
+        first_step=first.step if first is not None else None,
+        first_line=first.line if first is not None else None,
+        what=what,
+        detail=detail or {},
+    )
+
+
+def resumed(last_step: float, first_step: float) -> bool:
+    """Whether an attempt that begins at `first_step` carries on the one that reached `last_step`."""
+    return first_step > 0 and first_step >= RESUME_SHARE * last_step
+
+
+def same_value(x: float, before: float) -> bool:
+    """Whether two values of one step are one value written twice."""
+    return x == before or abs(x - before) <= SAME_VALUE * abs(before)
+
+
+def number_fact(facts: Mapping[str, float | str], name: str) -> float | None:
+    """The fact `name` as a finite number, None where it is not one."""
+    value = facts.get(name)
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+class Track(Protocol):
+    """The state of one series of one detector."""
+
+    def feed(self, frame: Frame, found: Found) -> None:
+        """Reads the rows of `frame`, adding (row, finding) to `found`."""
+        ...
+
+    def finish(self) -> Iterable[Finding]:
+        """What only the end tells; changes nothing."""
+        ...
+
+
+class SeriesDetector(Detector):
+    """A detector that keeps one `Track` for each series (signal and labels) of its `watched` signals."""
+
+    watched: ClassVar[tuple[str, ...]]
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.tracks: dict[SignalKey, Track] = {}
+
+    @abstractmethod
+    def make_track(self, key: SignalKey) -> Track:
+        """A new track for `key`."""
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Feeds every watched series; findings come in the order of the rows."""
+        found: Found = []
+        self.before(frame, found)
+        for key in sorted(key for key in frame.columns if key.signal in self.watched):
+            track = self.tracks.get(key)
+            if track is None:
+                track = self.tracks[key] = self.make_track(key)
+            track.feed(frame, found)
+        return in_order(found)
+
+    def before(self, frame: Frame, found: Found) -> None:
+        """A hook for what must be read before the tracks."""
+
+    def finish(self) -> Iterable[Finding]:
+        """What the end of the log tells of each series."""
+        return [said for _, track in sorted(self.tracks.items()) for said in track.finish()]
+
+
+def in_order(found: Found) -> list[Finding]:
+    """Findings in the order of their rows, then of their series: the same for any cut into frames."""
+    if len(found) > 1:
+        found.sort(key=lambda pair: (pair[0], pair[1].signal))
+    return [said for _, said in found]
+
+
+class Rl:
+    """Whether rewards or policy statistics were logged up to a row: then the loss is a policy's."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def first_row(self, frame: Frame) -> int:
+        """The row from which on the run is known to be one; `len(frame)` when it is not."""
+        if self.seen:
+            return 0
+        firsts = [
+            int(rows[0])
+            for key in frame.columns
+            if key.signal.startswith(("reward.", "policy.")) and len(rows := frame.logged(key))
+        ]
+        self.seen = bool(firsts)
+        return min(firsts, default=len(frame))
+
+
+_VERDICT = {Severity.INFO: Verdict.PASS, Severity.WARN: Verdict.WARN, Severity.FAIL: Verdict.FAIL}
+
+
+def worst_episode(episodes: Sequence[Episode]) -> Episode | None:
+    """The episode to speak of: the most severe, an open one before a recovered one, then the latest."""
+    return max(episodes, key=lambda e: (e.severity, not e.recovered, e.first_step), default=None)
+
+
+def verdict_of(episodes: Sequence[Episode], recovery_softens: bool = True) -> Verdict:
+    """The verdict of a check from its episodes. What was a FAIL and has recovered since is a WARN, if it may be."""
+    verdict = Verdict.PASS
+    for episode in episodes:
+        own = _VERDICT[episode.severity]
+        if own is Verdict.FAIL and episode.recovered and recovery_softens:
+            own = Verdict.WARN
+        if own is Verdict.FAIL or (own is Verdict.WARN and verdict is Verdict.PASS):
+            verdict = own
+    return verdict
+
+
+def result(
+    detector: Detector,
+    verdict: Verdict,
+    what: str,
+    why: str = "",
+    advice: str = "",
+    used: tuple[str, ...] = (),
+    advisory: bool = False,
+) -> CheckResult:
+    """A `CheckResult` of `detector`, with the thresholds named in `used`."""
+    return CheckResult(
+        id=detector.id,
+        name=detector.name,
+        verdict=verdict,
+        what=what,
+        why=why,
+        next=advice,
+        thresholds=detector.limits.used(*used) if used else {},
+        advisory=advisory,
+    )
+
+
+def seen(view: CheckView, *signals: str) -> int:
+    """How many values the signals have had, all labels together."""
+    return sum(count for key, count in view.seen.items() if key.signal in signals)
+
+
+def tell(episodes: Sequence[Episode], at_least: Severity = Severity.WARN) -> str:
+    """One line about several episodes: the worst in words, the others as a number."""
+    loud = [episode for episode in episodes if episode.severity >= at_least]
+    first = worst_episode(loud)
+    if first is None:
+        return ""
+    state = "recovered" if first.recovered else "not recovered"
+    if first.recovered and first.last_step != first.first_step:
+        state += f" after step {first.last_step:g}"
+    rest = f"; {len(loud) - 1} more like it" if len(loud) > 1 else ""
+    return f"{first.what or first.kind} ({state}{rest})"

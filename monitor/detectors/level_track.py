@@ -1,0 +1,236 @@
+"""A lasting change of a series' level against its own history."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
+from trainmon.monitor.finding import Action, Finding, Severity
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.rolling_robust import RollingRobust
+
+RECOVERED_OF = 10
+RECOVERED = 8
+ACCEPT_AFTER = 10  # a level that lasts so many times the persistence is the new level
+TYPICAL = 0.9  # a new level lies beyond this share of the values before it
+
+
+@dataclass(frozen=True, slots=True)
+class LevelRule:
+    """When a level has changed. Ratios are against the median of the window: 1.3 up is +30%, 0.8 down is -20%.
+
+    `steps`: how long it must last; `values`: the least number of logged values in that time; `fail_values`: so many
+    values in a row beyond `fail` make a FAIL (0: the median of the stretch decides); `floor`: the least value that
+    can be out (up only); `single`: a lone value so many times the level is told as INFO (0: not told).
+    """
+
+    kind: str
+    noun: str
+    warn: float
+    fail: float
+    steps: float
+    values: int = 3
+    window: int = 100
+    min_history: int = 30
+    direction: Literal["up", "down"] = "up"
+    fail_values: int = 0
+    floor: float = -math.inf
+    single: float = 0.0
+    keep_on_restart: bool = False
+    worst_severity: Severity = Severity.FAIL
+    unit: str = ""
+
+
+class _Stretch:
+    """Values since the first one out of the level."""
+
+    __slots__ = ("first", "last", "level", "limit", "open", "recent", "severity", "tail", "values", "what", "worst")
+
+    def __init__(self, first: Place, level: float, limit: float, size: int) -> None:
+        self.first = self.last = self.worst = first
+        self.level = level
+        self.limit = limit
+        self.values = 0
+        self.recent: deque[bool] = deque(maxlen=RECOVERED_OF)
+        self.tail = RollingRobust(size)
+        self.open = False
+        self.severity = Severity.WARN
+        self.what = ""
+
+
+class LevelTrack:
+    """One series. Values out of the level do not enter the window, until the new level is accepted.
+
+    The level is the median of the last W values. A value is out when it lies beyond `warn` times the level. A
+    stretch of such values is opened as a fault when it lasted `steps`, held `values` values, and its median is out
+    and beyond 90% of the values before; it ends when 8 of 10 values in a row are back.
+    """
+
+    def __init__(self, key: SignalKey, rule: LevelRule) -> None:
+        self.key = key
+        self.rule = rule
+        self.robust = RollingRobust(rule.window)
+        self.stretch: _Stretch | None = None
+        self.judged = 0
+        self.worst_ratio = 1.0
+        self._attempt: int | None = None
+        self._last_step = math.nan
+        self._last_value = math.nan
+        self._up = rule.direction == "up"
+
+    def rebase(self) -> None:
+        """The level is expected to change now (batch size, sequence length): begins anew."""
+        self.robust.clear()
+        self.stretch = None
+
+    def feed(self, frame: Frame, found: Found) -> None:
+        """Reads the rows of `frame`."""
+        rows, steps, values = numbers(frame, self.key)
+        if not rows:
+            return
+        if frame.attempt != self._attempt:
+            if self._attempt is not None and not (self.rule.keep_on_restart and resumed(self._last_step, steps[0])):
+                self.rebase()
+            self._attempt = frame.attempt
+            self._last_step = math.nan
+        robust, need, up, warn, floor = (
+            self.robust,
+            self.rule.min_history,
+            self._up,
+            self.rule.warn,
+            self.rule.floor,
+        )
+        last_step, last_value = self._last_step, self._last_value
+        for i, x in enumerate(values):
+            step = steps[i]
+            if step == last_step and same_value(x, last_value):
+                continue
+            last_step, last_value = step, x
+            if self.stretch is not None:
+                self._go_on(self.stretch, frame, rows[i], x, found)
+                continue
+            if len(robust) < need:
+                robust.update(x)
+                continue
+            self.judged += 1
+            limit = robust.median * warn
+            if (x > limit and x > floor) if up else x < limit:
+                self._begin(frame, rows[i], x, limit, found)
+            else:
+                robust.update(x)
+        self._last_step, self._last_value = last_step, last_value
+
+    def _out(self, x: float, limit: float) -> bool:
+        return (x > limit and x > self.rule.floor) if self._up else x < limit
+
+    def _begin(self, frame: Frame, row: int, x: float, limit: float, found: Found) -> None:
+        self.stretch = _Stretch(place(frame, row, x), self.robust.median, limit, max(self.rule.window // 5, 3))
+        self._go_on(self.stretch, frame, row, x, found)
+
+    def _go_on(self, stretch: _Stretch, frame: Frame, row: int, x: float, found: Found) -> None:
+        rule = self.rule
+        self.judged += 1
+        out = self._out(x, stretch.limit)
+        stretch.values += 1
+        stretch.recent.append(not out)
+        if out:
+            at = place(frame, row, x)
+            stretch.last = at
+            stretch.tail.update(x)
+            if (x > stretch.worst.value) if self._up else (x < stretch.worst.value):
+                stretch.worst = at
+        else:
+            self.robust.update(x)
+        if len(stretch.recent) >= RECOVERED and sum(stretch.recent) >= RECOVERED:
+            self._end(stretch, frame, row, x, found)
+            return
+        if not out:
+            return
+        if not stretch.open:
+            if self._has_lasted(stretch) or (rule.fail_values and self._run_beyond_fail(stretch)):
+                stretch.open = True
+                self._weigh(stretch)
+                found.append((row, self._said("open", stretch, stretch.last)))
+        else:
+            if self._weigh(stretch) or stretch.worst is stretch.last:
+                found.append((row, self._said("grow", stretch, stretch.last)))
+            if stretch.last.step - stretch.first.step >= ACCEPT_AFTER * max(rule.steps, 1) and (
+                stretch.values >= ACCEPT_AFTER * rule.values
+            ):
+                found.append((row, self._said("grow", stretch, stretch.last)))
+                tail = stretch.tail.values()
+                self.rebase()
+                for value in tail:
+                    self.robust.update(value)
+
+    def _has_lasted(self, stretch: _Stretch) -> bool:
+        lasted = stretch.last.step - stretch.first.step
+        return lasted >= self.rule.steps and stretch.values >= self.rule.values and self._is_level(stretch)
+
+    def _is_level(self, stretch: _Stretch) -> bool:
+        """Most values since the first are out, and their median is beyond what the level did before."""
+        if sum(stretch.recent) * 2 > len(stretch.recent):
+            return False
+        middle = stretch.tail.median
+        if not self._out(middle, stretch.limit):
+            return False
+        if self._up:
+            return middle > self.robust.quantile(TYPICAL)
+        return middle < self.robust.quantile(1 - TYPICAL)
+
+    def _run_beyond_fail(self, stretch: _Stretch) -> bool:
+        rule = self.rule
+        tail = stretch.tail.values()[-rule.fail_values :]
+        if len(tail) < rule.fail_values or any(list(stretch.recent)[-rule.fail_values :]):
+            return False
+        limit = stretch.level * rule.fail
+        return all((x > limit if self._up else x < limit) for x in tail) and (
+            tail[-1] >= tail[0] if self._up else tail[-1] <= tail[0]
+        )
+
+    def _weigh(self, stretch: _Stretch) -> bool:
+        """Sets severity and words; whether the severity rose."""
+        rule = self.rule
+        before = stretch.severity
+        middle = stretch.tail.median
+        ratio = middle / stretch.level if stretch.level else math.inf
+        beyond = (ratio >= rule.fail if self._up else ratio <= rule.fail) if not rule.fail_values else False
+        if beyond or (rule.fail_values and self._run_beyond_fail(stretch)):
+            stretch.severity = max(before, Severity.FAIL)
+        stretch.severity = min(stretch.severity, rule.worst_severity)
+        self.worst_ratio = max(self.worst_ratio, ratio) if self._up else min(self.worst_ratio, ratio)
+        change = "rose" if self._up else "fell"
+        stretch.what = (
+            f"{rule.noun} {change} from {stretch.level:.4g} to {middle:.4g}{rule.unit} ({ratio:.2f}x) "
+            f"at step {stretch.first.step:g}"
+        )
+        return stretch.severity > before
+
+    def _end(self, stretch: _Stretch, frame: Frame, row: int, x: float, found: Found) -> None:
+        if stretch.open:
+            found.append((row, self._said("grow", stretch, stretch.last)))
+            found.append((row, self._said("recover", stretch, place(frame, row, x))))
+        elif self.rule.single and self._up and stretch.worst.value >= self.rule.single * stretch.level:
+            at = stretch.worst
+            what = f"one {self.rule.noun} of {at.value:.4g}{self.rule.unit} at step {at.step:g}"
+            what += f", {at.value / stretch.level:.1f}x its level"
+            found.append((row, finding("open", "slow_step", self.key, Severity.INFO, at, what, first=stretch.first)))
+            found.append((row, finding("recover", "slow_step", self.key, Severity.INFO, at, what)))
+        self.stretch = None
+
+    def _said(self, action: Action, stretch: _Stretch, at: Place) -> Finding:
+        detail: dict[str, float | str] = {"level": stretch.level}
+        return finding(
+            action, self.rule.kind, self.key, stretch.severity, at, stretch.what, first=stretch.first, detail=detail
+        )
+
+    def finish(self) -> Iterable[Finding]:
+        """An open stretch reaches to its last value."""
+        stretch = self.stretch
+        if stretch is None or not stretch.open:
+            return []
+        return [self._said("grow", stretch, stretch.last)]

@@ -1,0 +1,226 @@
+"""Check loss.drift: a slow rise of the loss, and divergence."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import ClassVar
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import (
+    Found,
+    Place,
+    Rl,
+    finding,
+    in_order,
+    result,
+    seen,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.detectors.divergence import Divergence
+from trainmon.monitor.detectors.shift_track import BLOCKS, Block, BlockSeries, change_point, robust_sigma
+from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+
+LOSS = SignalKey("loss.train")
+LEVEL_BLOCKS = 20  # the level is the mean of 20 block medians: at least 500 steps and 100 values
+ABRUPT = 0.6  # a rise of which one jump between neighbouring segments made this share is a shift, not a drift
+MIN_PAIRS = 5
+
+
+class DriftTrack:
+    """The level (mean of 20 blocks) against the lowest level the run has had.
+
+    It must be 5% and 4 sigma above for at least 500 steps and 100 values. Sigma is that of a difference of two
+    such levels: from the spread of the differences between levels 20 blocks apart, once there are five, and never
+    less than the blocks' own noise, widened for their lag-1 correlation, gives.
+    """
+
+    def __init__(self, key: SignalKey, limits: Thresholds) -> None:
+        self.key = key
+        self.warn = math.log1p(limits["drift.relative"])
+        self.fail = math.log1p(limits["drift.fail"])
+        self.sigmas = limits["drift.sigmas"]
+        self.steps = limits["drift.steps"]
+        self.values = limits["drift.values"]
+        self.blocks: deque[Block] = deque(maxlen=2 * LEVEL_BLOCKS + BLOCKS)
+        self.levels: deque[float] = deque(maxlen=LEVEL_BLOCKS + 1)
+        self.pairs: deque[float] = deque(maxlen=200)
+        self.lowest = math.inf
+        self.lowest_at: Place | None = None
+        self.since_values = 0
+        self.steepest = 0.0
+        self.judged = 0
+        self.highest = 0.0
+        self.open: _Rise | None = None
+        self.series = BlockSeries(key, self.steps / LEVEL_BLOCKS, math.ceil(self.values / LEVEL_BLOCKS), self._on_block)
+        self.series.on_restart = self._restart
+
+    def _restart(self, carries_on: bool) -> None:
+        self.levels.clear()
+        self.blocks.clear()
+        if not carries_on:
+            self.pairs.clear()
+            self.lowest = math.inf
+            self.open = None
+            self.steepest = 0.0
+
+    def _on_block(self, block: Block, row: int, found: Found) -> None:
+        self.blocks.append(block)
+        if len(self.blocks) < LEVEL_BLOCKS:
+            return
+        recent = [b.u for b in list(self.blocks)[-LEVEL_BLOCKS:]]
+        level = sum(recent) / LEVEL_BLOCKS
+        self.levels.append(level)
+        if len(self.levels) > LEVEL_BLOCKS:
+            self.pairs.append(level - self.levels[0])
+        if level < self.lowest:
+            self.lowest, self.lowest_at = level, block.last
+            self.since_values = 0
+            self.steepest = 0.0
+        else:
+            self.since_values += block.size
+            now, then = recent[-BLOCKS:], recent[-2 * BLOCKS : -BLOCKS]
+            self.steepest = max(self.steepest, (sum(now) - sum(then)) / BLOCKS)
+        self._judge(level, recent, block, row, found)
+
+    def _sigma(self, recent: list[float]) -> float:
+        """Sigma of the difference between two levels."""
+        steps = [b - a for a, b in pairwise(recent)]
+        noise = robust_sigma(steps) / math.sqrt(2)
+        own = noise * math.sqrt(2 / LEVEL_BLOCKS)
+        if len(self.pairs) >= MIN_PAIRS:
+            return max(own, robust_sigma(self.pairs))
+        return 2 * own
+
+    def _judge(self, level: float, recent: list[float], block: Block, row: int, found: Found) -> None:
+        self.judged += 1
+        rise = level - self.lowest
+        at = self.lowest_at
+        if at is None:
+            return
+        if self.open is not None:
+            self._go_on(self.open, level, block, row, found)
+            return
+        self.highest = max(self.highest, rise)
+        if rise < self.warn or block.last.step - at.step < self.steps or self.since_values < self.values:
+            return
+        if rise < self.sigmas * self._sigma(recent) or self.steepest > ABRUPT * rise:
+            return
+        first = change_point(list(self.blocks)[-2 * LEVEL_BLOCKS :])
+        if first.step < at.step:
+            first = at
+        self.open = _Rise(first, self.lowest, rise, block.last)
+        self.open.weigh(rise, self.fail)
+        found.append((row, self._said("open", self.open, block.last)))
+
+    def _go_on(self, drift: _Rise, level: float, block: Block, row: int, found: Found) -> None:
+        rise = level - drift.base
+        if rise < 0.5 * self.warn:
+            found.append((row, self._said("grow", drift, drift.last)))
+            found.append((row, self._said("recover", drift, block.last)))
+            self.open = None
+            return
+        if rise >= self.warn:
+            drift.last = block.last
+            if drift.weigh(rise, self.fail):
+                found.append((row, self._said("grow", drift, block.last)))
+
+    def _said(self, action: Action, drift: _Rise, at: Place) -> Finding:
+        at = at._replace(value=math.exp(drift.base + drift.worst))
+        kind = "drift"
+        return finding(action, kind, self.key, drift.severity, at, drift.what, first=drift.first)
+
+    def finish(self) -> list[Finding]:
+        """An open drift reaches to its last block."""
+        return [self._said("grow", self.open, self.open.last)] if self.open is not None else []
+
+
+class _Rise:
+    """A drift that has not come back."""
+
+    __slots__ = ("base", "first", "last", "severity", "told", "what", "worst")
+
+    def __init__(self, first: Place, base: float, rise: float, last: Place) -> None:
+        self.first, self.base, self.worst, self.last = first, base, rise, last
+        self.severity = Severity.WARN
+        self.told = 0.0
+        self.what = ""
+
+    def weigh(self, rise: float, fail: float) -> bool:
+        """Sets severity and words; whether there is news (a worse severity, or another tenth)."""
+        before = self.severity
+        self.worst = max(self.worst, rise)
+        if rise >= fail:
+            self.severity = Severity.FAIL
+        kind = "diverged" if self.severity is Severity.FAIL else "drifted up"
+        self.what = (
+            f"loss {kind} from {math.exp(self.base):.4g} to {math.exp(self.base + self.worst):.4g} "
+            f"({100 * math.expm1(self.worst):+.0f}%) since step {self.first.step:g}"
+        )
+        news = self.severity > before or self.worst > self.told + 0.1
+        if news:
+            self.told = self.worst
+        return news
+
+
+class LossDrift(Detector):
+    """A rise of 5% and 4 sigma over 500 steps is a WARN, +25% a FAIL; a loss that runs away a FAIL."""
+
+    id: ClassVar[str] = "loss.drift"
+    name: ClassVar[str] = "Loss Drift and Divergence"
+    signals: ClassVar[tuple[str, ...]] = ("loss.train",)
+    order: ClassVar[int] = 12
+    triage: ClassVar[str] = "loss"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.track = DriftTrack(LOSS, limits)
+        self.divergence = Divergence(LOSS)
+        self.rl = Rl()
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Drift up to the first row that tells of a policy run; running away always."""
+        if LOSS not in frame.columns:
+            self.rl.first_row(frame)
+            return ()
+        until = self.rl.first_row(frame)
+        found: Found = []
+        if until:
+            self.track.series.feed(frame, found, until if until < len(frame) else None)
+        self.divergence.feed(frame, found, until)
+        return in_order(found)
+
+    def finish(self) -> Iterable[Finding]:
+        """What the newest value alone tells."""
+        return [*self.track.finish(), *self.divergence.finish()]
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("drift.relative", "drift.sigmas", "drift.steps", "drift.fail")
+        verdict = verdict_of(view.episodes)
+        if verdict is not Verdict.PASS:
+            return result(
+                self,
+                verdict,
+                tell(view.episodes),
+                "the level is compared with the lowest the run has had, over at least 500 steps, or with the last "
+                "values before it where the log has few",
+                "lower the learning rate (halve it) and go back to a checkpoint before the rise; check data order, "
+                "precision and the optimiser's state",
+                used,
+            )
+        count = seen(view, "loss.train")
+        if not count:
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+        if self.track.judged:
+            highest = 100 * math.expm1(self.track.highest)
+            what = f"no slow rise: the level was never more than {highest:.1f}% above its lowest for long"
+            return result(self, Verdict.PASS, what, f"{self.track.judged:,} levels compared", used=used)
+        if count <= 3:
+            return result(self, Verdict.NO_DATA, f"{count:,} loss values are too few to see a rise")
+        return result(self, Verdict.PASS, f"{count:,} values, none runs away", used=used)

@@ -1,0 +1,257 @@
+"""Check loss.nonfinite: NaN, Inf, null, zeroed or vanished loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import Found, Place, finding, in_order, place, result, seen, tell, verdict_of
+from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray, Mark, MarkArray
+
+LOSS = SignalKey("loss.train")
+GRAD = SignalKey("grad.norm")
+# Numbers that a trainer writes beside the loss of a step: when they are there, so was the step.
+COMPANIONS = ("grad.", "optim.lr", "optim.loss_scale", "sys.", "device.", "count.", "moe.", "loss.", "param.")
+VANISHING = ("grad.norm", "optim.lr")  # only with these is a missing loss noticed: they come once a step
+GAPS_OF_HISTORY = 5
+
+
+class LossNonFinite(Detector):
+    """1-2 lone non-finite losses that recover are a WARN, 3 in a row or the last one a FAIL.
+
+    A loss that is null or absent in 3 records that carry the other numbers of a step, or 0.0 in 5 in a row beside a
+    non-finite or absent gradient norm, is a FAIL. NaN in rows where every other number of a step is absent too
+    means "not logged" (tables fill their gaps so, and end so).
+    """
+
+    id: ClassVar[str] = "loss.nonfinite"
+    name: ClassVar[str] = "Non-finite Loss"
+    signals: ClassVar[tuple[str, ...]] = ("loss.train",)
+    order: ClassVar[int] = 10
+    triage: ClassVar[str] = "loss"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.fail_run = int(limits["nonfinite.fail_run"])
+        self.runs = {
+            "nonfinite": _BadRun("nonfinite", 1, self.fail_run),
+            "null": _BadRun("null_loss", int(limits["vanished.records"]), int(limits["vanished.records"])),
+            "zero": _BadRun("zero_loss", int(limits["zeroed.records"]), int(limits["zeroed.records"])),
+            "vanished": _BadRun("vanished", int(limits["vanished.records"]), int(limits["vanished.records"])),
+        }
+        self.good = 0
+        self.nonzero = 0
+        self.bad = 0
+        self.gap = 0
+        self.longest_gap = 0
+        self.with_others = False
+        self.attempt: int | None = None
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Reads the loss and what stands beside it."""
+        if frame.attempt != self.attempt:
+            self._restart(frame.attempt)
+        found: Found = []
+        column = frame.columns.get(LOSS)
+        beside = self._companions(frame)
+        if column is None and not (self.good and any(key.signal in VANISHING for key in beside)):
+            return ()
+        loss = column if column is not None else np.full(len(frame), np.nan)
+        marks = frame.marks.get(LOSS)
+        clean = marks is None and bool(((loss > 0) & (loss < np.inf)).all())
+        if clean and not any(run.count for run in self.runs.values()):
+            self.good += len(loss)
+            self.nonzero += len(loss)
+            self.longest_gap = max(self.longest_gap, self.gap)
+            self.gap = 0
+            return ()
+        self._walk(frame, loss, marks, beside, found)
+        return in_order(found)
+
+    def _companions(self, frame: Frame) -> dict[SignalKey, FloatArray]:
+        return {
+            key: values
+            for key, values in frame.columns.items()
+            if key != LOSS and key.signal.startswith(COMPANIONS) and key.signal != "loss.aux"
+        }
+
+    def _walk(
+        self,
+        frame: Frame,
+        loss: FloatArray,
+        marks: MarkArray | None,
+        beside: dict[SignalKey, FloatArray],
+        found: Found,
+    ) -> None:
+        alive = np.zeros(len(loss), bool)
+        for values in beside.values():
+            alive |= np.isfinite(values)
+        stepped = np.zeros(len(loss), bool)
+        for key, values in beside.items():
+            if key.signal in VANISHING:
+                stepped |= np.isfinite(values)
+        others = np.zeros(len(loss), bool)
+        for key, values in frame.columns.items():
+            if key != LOSS and key not in beside and not key.signal.startswith("progress."):
+                others |= np.isfinite(values)
+        grad = frame.columns.get(GRAD)
+        grad_ok = np.isfinite(grad) if grad is not None else np.zeros(len(loss), bool)
+        grad_marks = frame.marks.get(GRAD)
+        grad_bad = grad_marks >= Mark.NAN if grad_marks is not None else np.zeros(len(loss), bool)
+        for row, (x, mark) in enumerate(zip(loss.tolist(), self._marks(loss, marks), strict=True)):
+            if mark == Mark.ABSENT:
+                if stepped[row] and self.good >= GAPS_OF_HISTORY:
+                    self._absent(frame, row, found)
+                continue
+            self.longest_gap = max(self.longest_gap, self.gap)
+            self.gap = 0
+            self._calm("vanished", frame, row, x, found)
+            if mark == Mark.NUMBER:
+                self._number(frame, row, x, bool(grad_ok[row]), bool(grad_bad[row]), found)
+            elif mark == Mark.NULL:
+                if alive[row] and self.good:
+                    self._count("null", frame, row, x, found)
+            elif self._is_meant(bool(alive[row]), bool(others[row])):
+                self.bad += 1
+                self._count("nonfinite", frame, row, x, found)
+
+    def _is_meant(self, alive: bool, others: bool) -> bool:
+        """Whether a NaN was a loss: other numbers of the step stand beside it, or the log has nothing else at all."""
+        if alive:
+            self.with_others = True
+            return True
+        return not others and not self.with_others
+
+    @staticmethod
+    def _marks(loss: FloatArray, marks: MarkArray | None) -> list[int]:
+        if marks is not None:
+            return [int(mark) for mark in marks.tolist()]
+        return [Mark.ABSENT if x != x else Mark.NUMBER if abs(x) < np.inf else Mark.POS_INF for x in loss.tolist()]
+
+    def _number(self, frame: Frame, row: int, x: float, grad_ok: bool, grad_bad: bool, found: Found) -> None:
+        self._calm("nonfinite", frame, row, x, found)
+        self._calm("null", frame, row, x, found)
+        if x == 0.0 and not grad_ok and (self.nonzero or grad_bad):
+            self._count("zero", frame, row, x, found)
+            return
+        self._calm("zero", frame, row, x, found)
+        self.good += 1
+        self.nonzero += x != 0.0
+
+    def _absent(self, frame: Frame, row: int, found: Found) -> None:
+        """A step without its loss: bad when the loss never was away for so long before."""
+        self.gap += 1
+        if self.gap > 3 * self.longest_gap:
+            self._count("vanished", frame, row, float("nan"), found)
+
+    def _count(self, name: str, frame: Frame, row: int, x: float, found: Found) -> None:
+        self.runs[name].hit(place(frame, row, x), row, found)
+
+    def _calm(self, name: str, frame: Frame, row: int, x: float, found: Found) -> None:
+        run = self.runs[name]
+        if run.count:
+            run.end(place(frame, row, x), row, found)
+
+    def _restart(self, attempt: int) -> None:
+        """A restart ends a run of bad values, but does not make them good."""
+        self.attempt = attempt
+        for run in self.runs.values():
+            run.forget()
+        self.gap = 0
+
+    def finish(self) -> Iterable[Finding]:
+        """The last loss is not finite: a FAIL, however few there are."""
+        run = self.runs["nonfinite"]
+        if run.count and run.first is not None and run.last is not None:
+            what = f"the last loss is {run.words(run.last.value)} (since step {run.first.step:g})"
+            return [finding("grow", "nonfinite", LOSS, Severity.FAIL, run.last, what, first=run.first)]
+        return [
+            finding("grow", other.kind, LOSS, other.severity, other.last, other.what, first=other.first)
+            for other in self.runs.values()
+            if other.opened and other.last is not None
+        ]
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        verdict = verdict_of(view.episodes, recovery_softens=False)
+        used = ("nonfinite.fail_run", "vanished.records", "zeroed.records")
+        if verdict is not Verdict.PASS:
+            advice = "see whether the step was skipped; if more come, lower the learning rate and check the data"
+            if verdict is Verdict.FAIL:
+                advice = (
+                    "stop: the weights are probably lost. Go back to the last checkpoint before it; with fp16 check "
+                    "the loss scale or use bf16, lower the learning rate, and look at the data of those steps"
+                )
+            return result(self, verdict, tell(view.episodes), f"{self.good:,} finite values", advice, used)
+        if not seen(view, "loss.train"):
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+        return result(self, Verdict.PASS, f"{self.good:,} values, all finite", used=used)
+
+
+class _BadRun:
+    """Bad values in a row: opened at `open_at`, a FAIL at `fail_at`."""
+
+    def __init__(self, kind: str, open_at: int, fail_at: int) -> None:
+        self.kind, self.open_at, self.fail_at = kind, open_at, fail_at
+        self.count = 0
+        self.first: Place | None = None
+        self.last: Place | None = None
+        self.opened = False
+        self.severity = Severity.WARN
+        self.what = ""
+
+    @staticmethod
+    def words(x: float) -> str:
+        """The value as the log means it."""
+        return "NaN" if x != x else ("Inf" if x > 0 else "-Inf")
+
+    def hit(self, at: Place, row: int, found: Found) -> None:
+        """One more bad value."""
+        if not self.count:
+            self.first = at
+            self.severity = Severity.WARN
+        self.count += 1
+        self.last = at
+        if self.count < self.open_at:
+            return
+        louder = self.count == self.fail_at
+        if self.count >= self.fail_at:
+            self.severity = Severity.FAIL
+        first = self.first or at
+        if not self.opened or louder:
+            self.what = self._what(first, at)
+            action: Action = "grow" if self.opened else "open"
+            found.append((row, finding(action, self.kind, LOSS, self.severity, at, self.what, first=first)))
+            self.opened = True
+
+    def _what(self, first: Place, at: Place) -> str:
+        name = {
+            "nonfinite": f"loss is {self.words(at.value)}",
+            "null_loss": "loss is null",
+            "zero_loss": "loss is exactly 0.0 beside a gradient norm that is not finite or not there",
+            "vanished": "loss is no longer logged while the other numbers of a step are",
+        }[self.kind]
+        lasting = f", {self.count} records in a row" if self.count > 1 else ""
+        return f"{name} from step {first.step:g}{lasting}"
+
+    def end(self, at: Place, row: int, found: Found) -> None:
+        """A good value."""
+        if self.opened:
+            if self.last is not None and self.count > 1:
+                found.append(
+                    (row, finding("grow", self.kind, LOSS, self.severity, self.last, self.what, first=self.first))
+                )
+            found.append((row, finding("recover", self.kind, LOSS, self.severity, at, self.what, first=self.first)))
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self.count = 0
+        self.opened = False
+        self.first = self.last = None

@@ -1,0 +1,132 @@
+"""When the level of a noisy loss has shifted, and when it drifts."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+
+from trainmon.monitor.detectors.common import Found, Place, finding
+from trainmon.monitor.detectors.shift_track import BLOCKS, Block, BlockSeries, change_point, robust_sigma
+from trainmon.monitor.finding import Action, Finding, Severity
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+
+REFERENCE = 8  # blocks before the segment that make the level before
+GAPS = 60  # gaps between segment and reference that make the noise of a gap
+MIN_GAPS = 6
+SIGMAS = 4.0
+ACCEPT_AFTER = 40  # blocks (ten segments) after which the new level is the level
+
+
+class ShiftTrack:
+    """A level shift: the last four blocks (100 steps, 20 values) all lie above the level before them.
+
+    The level before is the median of the eight blocks in front of the segment, the gap the segment's mean minus it.
+    It must exceed the +5% of METRICS.md and 4 sigma of the gaps that the run had so far, which minds noise, its
+    autocorrelation and the falling curve at once.
+    """
+
+    def __init__(self, key: SignalKey, limits: Thresholds, noun: str = "loss", kind: str = "level_shift") -> None:
+        self.key = key
+        self.noun = noun
+        self.kind = kind
+        self.warn = math.log1p(limits["shift.warn"])
+        self.fail = math.log1p(limits["shift.fail"])
+        self.blocks: deque[Block] = deque(maxlen=REFERENCE + BLOCKS)
+        self.gaps: deque[float] = deque(maxlen=GAPS)
+        self.judged = 0
+        self.highest = -math.inf
+        self.open: _OpenShift | None = None
+        self.series = BlockSeries(
+            key, limits["shift.steps"] / BLOCKS, max(1, math.ceil(limits["shift.values"] / BLOCKS)), self._on_block
+        )
+        self.series.on_restart = self._restart
+
+    def feed(self, frame: Frame, found: Found, until: int | None = None) -> None:
+        """Reads the rows of `frame`."""
+        self.series.feed(frame, found, until)
+
+    def _restart(self, carries_on: bool) -> None:
+        if not carries_on:
+            self.blocks.clear()
+            self.gaps.clear()
+            self.open = None
+
+    def _on_block(self, block: Block, row: int, found: Found) -> None:
+        self.blocks.append(block)
+        if self.open is not None:
+            self._go_on(self.open, block, row, found)
+            return
+        if len(self.blocks) < REFERENCE + BLOCKS:
+            return
+        recent = list(self.blocks)
+        reference = sorted(b.u for b in recent[:REFERENCE])
+        level = (reference[REFERENCE // 2 - 1] + reference[REFERENCE // 2]) / 2
+        segment = [b.u for b in recent[REFERENCE:]]
+        gap = sum(segment) / BLOCKS - level
+        if len(self.gaps) >= MIN_GAPS:
+            self.judged += 1
+            self.highest = max(self.highest, gap)
+            middle = sorted(self.gaps)[len(self.gaps) // 2]
+            noise = SIGMAS * robust_sigma(self.gaps) + max(middle, 0.0)
+            if gap > max(self.warn, noise) and min(segment) - level > 0.6 * max(self.warn, noise):
+                first = change_point(recent[REFERENCE - 1 :])
+                self.open = _OpenShift(first, level, max(self.warn, noise), gap, block.last)
+                self.open.weigh(self, [b.u for b in recent[REFERENCE:]])
+                found.append((row, self._said("open", self.open, block.last)))
+                return
+        self.gaps.append(gap)
+
+    def _go_on(self, shift: _OpenShift, block: Block, row: int, found: Found) -> None:
+        shift.count += 1
+        back = block.u - shift.level <= max(self.warn, 0.5 * shift.gap if shift.gap < 2 * self.warn else self.warn)
+        shift.back = shift.back + 1 if back else 0
+        if shift.back >= 2:
+            found.append((row, self._said("grow", shift, shift.last)))
+            found.append((row, self._said("recover", shift, block.last)))
+            self.open = None
+            return
+        if back:
+            return
+        shift.last = block.last
+        if shift.weigh(self, [b.u for b in list(self.blocks)[-BLOCKS:]]):
+            found.append((row, self._said("grow", shift, block.last)))
+        if shift.count >= ACCEPT_AFTER:
+            found.append((row, self._said("grow", shift, block.last)))
+            self.open = None
+            self.gaps.clear()
+
+    def _said(self, action: Action, shift: _OpenShift, at: Place) -> Finding:
+        at = at._replace(value=math.exp(shift.level + shift.gap))
+        return finding(action, self.kind, self.key, shift.severity, at, shift.what, first=shift.first)
+
+    def finish(self) -> Iterable[Finding]:
+        """An open shift reaches to its last block."""
+        return [self._said("grow", self.open, self.open.last)] if self.open is not None else []
+
+
+class _OpenShift:
+    """A shift that has not gone back."""
+
+    __slots__ = ("back", "count", "first", "gap", "last", "level", "severity", "threshold", "what")
+
+    def __init__(self, first: Place, level: float, threshold: float, gap: float, last: Place) -> None:
+        self.first, self.level, self.threshold, self.gap, self.last = first, level, threshold, gap, last
+        self.count = BLOCKS
+        self.back = 0
+        self.severity = Severity.WARN
+        self.what = ""
+
+    def weigh(self, track: ShiftTrack, segment: list[float]) -> bool:
+        """Sets gap, severity and words from the latest four blocks; whether the severity rose."""
+        gap = sum(segment) / len(segment) - self.level
+        self.gap = max(self.gap, gap)
+        before = self.severity
+        if gap >= track.fail and min(segment) - self.level >= 0.6 * track.fail:
+            self.severity = Severity.FAIL
+        self.what = (
+            f"{track.noun} rose from {math.exp(self.level):.4g} to {math.exp(self.level + self.gap):.4g} "
+            f"({100 * math.expm1(self.gap):+.0f}%) at step {self.first.step:g} and stayed there"
+        )
+        return self.severity > before or not self.count % BLOCKS

@@ -1,0 +1,295 @@
+"""Spikes of one series against its own last W values (METRICS.md D6)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
+from trainmon.monitor.finding import Action, Finding, Severity
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.resolution import PrintResolution
+from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
+
+RECOVERED_OF = 10
+RECOVERED = 8
+LONE_Z = 10.0  # a single value that is back at once is noise in the tail below this score ...
+LONE_RATIO = 1.5  # ... and this ratio: told, but no warning
+HELD = 5  # so many values in a row far below the level are a new level, not dropped batches
+ACCEPT_AFTER = 3  # a level that lasts so many times the recovery time is the new level
+
+
+@dataclass(frozen=True, slots=True)
+class SpikeRule:
+    """Cut-offs. `relative` is the least rise over the median (0.10 = +10%), `recovery_*` R of METRICS.md."""
+
+    window: int
+    z: float
+    relative: float
+    min_history: int
+    recovery_steps: float
+    recovery_values: float
+    lone_is_info: bool = False
+    fail_rise: float = 0.25
+    noun: str = "loss"
+
+
+@dataclass(slots=True)
+class _Open:
+    """A spike that has not recovered. `band` is the highest u that counts as back inside."""
+
+    first: Place
+    level: float
+    band: float
+    severity: Severity
+    worst: float
+    last: Place
+    what: str
+    out: int = 1
+    values: int = 1
+    failed: bool = False
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECOVERED_OF))
+    above: deque[float] = field(default_factory=lambda: deque(maxlen=100))
+
+
+class SpikeTrack:
+    """One series. `flags` holds the rows of the last frame at which a value was out (for co-spikes).
+
+    Values that are flagged do not enter the window; a level that lasts 3 R is accepted as the new one. Values
+    go by their logarithm until one below 0 is seen, from then on raw.
+    """
+
+    def __init__(self, key: SignalKey, rule: SpikeRule) -> None:
+        self.key = key
+        self.rule = rule
+        self.score = RobustScore(rule.window)
+        self.resolution = PrintResolution()
+        self.highest = 0.0
+        self.highest_step = math.nan
+        self.judged = 0
+        self.ratio_steps = 0
+        self.flags: list[int] = []
+        self.open: _Open | None = None
+        self._held: list[tuple[int, Place, float]] = []
+        self._attempt: int | None = None
+        self._last_step = math.nan
+        self._last_value = math.nan
+        self._rise_log = math.log1p(rule.relative)
+
+    @property
+    def level(self) -> float:
+        """The median of the window, in the signal's own scale; NaN before the first value."""
+        median = self.score.robust.median
+        return math.exp(median) if self.score.log else median
+
+    def feed(self, frame: Frame, found: Found, until: int | None = None) -> None:
+        """Reads rows (those before row `until`)."""
+        self.flags = []
+        rows, steps, values = numbers(frame, self.key)
+        if not rows:
+            return
+        if until is not None and rows[-1] >= until:
+            keep = int(np.searchsorted(rows, until))
+            rows, steps, values = rows[:keep], steps[:keep], values[:keep]
+            if not rows:
+                return
+        if frame.attempt != self._attempt:
+            self._restart(frame.attempt, steps[0])
+        bounds = list(self.resolution.extend(np.array(values)))
+        ends = [start for start, _ in bounds[1:]] + [len(rows)]
+        for (start, half_unit), end in zip(bounds, ends, strict=True):
+            self.score.half_unit = half_unit
+            self._run(frame, rows, steps, values, start, end, found)
+
+    def _restart(self, attempt: int, first_step: float) -> None:
+        if self._attempt is not None and not resumed(self._last_step, first_step):
+            self.score.robust.clear()
+            self.open = None
+        self._held.clear()
+        self._attempt = attempt
+        self._last_step = math.nan
+
+    def _run(
+        self,
+        frame: Frame,
+        rows: list[int],
+        steps: list[float],
+        values: list[float],
+        start: int,
+        end: int,
+        found: Found,
+    ) -> None:
+        robust = self.score.robust
+        need = self.rule.min_history
+        log = math.log
+        last_step, last_value = self._last_step, self._last_value
+        for i in range(start, end):
+            x = values[i]
+            step = steps[i]
+            if step == last_step and same_value(x, last_value):
+                continue
+            last_step, last_value = step, x
+            if self.score.log:
+                if x <= 0:
+                    if x < 0:
+                        self._go_raw()
+                        robust.update(x)
+                    continue
+                u = log(x + EPS)
+            else:
+                u = x
+            if self.open is None and not self._held:
+                if len(robust) < need:
+                    robust.update(u)
+                    continue
+                self.judged += 1
+                if not self._quiet(u, step):
+                    self._flag(frame, rows[i], u, x, found)
+                    continue
+                robust.update(u)
+            else:
+                self._busy(frame, rows[i], u, x, found)
+        self._last_step, self._last_value = last_step, last_value
+
+    def _quiet(self, u: float, step: float) -> bool:
+        """Whether `u` is neither a spike nor a drop; keeps the highest score."""
+        rise = u - self.score.robust.median
+        cut = self.rule.z
+        if rise > 0:
+            screen = self.highest if self.highest < cut else cut
+            if screen and not self.score.above(rise, screen):
+                return True
+            z = NORMAL * rise / (self.score.spread + EPS)
+            if z > self.highest:
+                self.highest, self.highest_step = z, step
+            return z <= cut or rise <= self._size
+        return -rise <= self._size or not self.score.above(-rise, cut)
+
+    @property
+    def _size(self) -> float:
+        """The least distance from the median, in u, of a spike or a drop."""
+        return self._rise_log if self.score.log else self.rule.relative * abs(self.score.robust.median)
+
+    def _go_raw(self) -> None:
+        """The series can be negative: the window is put back from logarithms to raw values."""
+        kept = [math.exp(u) for u in self.score.robust.values()]
+        self.score.robust.clear()
+        self.score.log = False
+        self.open = None
+        self._held.clear()
+        for x in kept:
+            self.score.robust.update(x)
+
+    def _flag(self, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
+        at = place(frame, row, x)
+        if u < self.score.robust.median:
+            self._held.append((row, at, u))
+            return
+        median, spread = self.score.robust.median, self.score.spread
+        z = NORMAL * (u - median) / (spread + EPS)
+        level = self.level
+        ratio = x / level if level > 0 else math.inf
+        loud = z >= LONE_Z or (self.score.log and ratio >= LONE_RATIO)
+        severity = Severity.WARN if loud and not self.rule.lone_is_info else Severity.INFO
+        band = median + max(self._size, self.rule.z * spread / NORMAL)
+        what = f"{self.rule.noun} rose from {level:.4g} to {x:.4g} at step {at.step:g} (z {z:.1f})"
+        self.open = _Open(at, median, band, severity, x, at, what)
+        self.open.recent.append(False)
+        self.open.above.append(u)
+        self.flags.append(row)
+        self.ratio_steps += self._plain_ratio(u)
+        detail: dict[str, float | str] = {"z": z, "ratio": ratio, "level": level}
+        found.append((row, finding("open", "spike", self.key, severity, at, what, detail=detail)))
+
+    def _plain_ratio(self, u: float) -> bool:
+        """The plain ratio: above 2.5x the median of the window without its last 10 values."""
+        window = self.score.robust.values()[:-10]
+        if not window or not self.score.log:
+            return False
+        return u - float(np.median(window)) > math.log(2.5)
+
+    def _busy(self, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
+        if self.open is not None:
+            self._go_on(self.open, frame, row, u, x, found)
+            return
+        # Values far below were held back: lone ones are drops, several in a row a new level.
+        self.judged += 1
+        if u < self.score.robust.median and not self._quiet(u, frame.steps[row]):
+            self._held.append((row, place(frame, row, x), u))
+            if len(self._held) >= HELD:
+                for _, _, held in self._held:
+                    self.score.robust.update(held)
+                self._held.clear()
+            return
+        drops = self._held
+        self._held = []
+        for _, at, _ in drops:
+            what = f"{self.rule.noun} dropped from {self.level:.4g} to {at.value:.4g} at step {at.step:g} and came back"
+            found.append((row, finding("open", "drop", self.key, Severity.INFO, at, what)))
+            found.append((row, finding("recover", "drop", self.key, Severity.INFO, at, what)))
+        if self._quiet(u, float(frame.steps[row])):
+            self.score.robust.update(u)
+        else:
+            self._flag(frame, row, u, x, found)
+
+    def _go_on(self, spike: _Open, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
+        self.judged += 1
+        spike.values += 1
+        inside = u <= spike.band
+        spike.recent.append(inside)
+        step = float(frame.steps[row])
+        if inside:
+            self.score.robust.update(u)
+            if sum(spike.recent) >= RECOVERED:
+                what = f"{spike.what}, back since step {step:g}"
+                if spike.last.step != spike.first.step:
+                    found.append((row, self._said("grow", spike, spike.last, spike.what)))
+                at = place(frame, row, x)
+                found.append((row, self._said("recover", spike, at, what)))
+                self.open = None
+                return
+        else:
+            self.flags.append(row)
+            spike.out += 1
+            spike.last = place(frame, row, x)
+            spike.above.append(u)
+            louder = spike.severity is Severity.INFO and not self.rule.lone_is_info
+            if x > spike.worst or louder:
+                spike.worst = max(x, spike.worst)
+                if louder:
+                    spike.severity = Severity.WARN
+                found.append((row, self._said("grow", spike, spike.last, spike.what)))
+        self._judge_length(spike, frame, row, step, x, found)
+
+    def _judge_length(self, spike: _Open, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
+        rule = self.rule
+        lasted = step - spike.first.step
+        if lasted < rule.recovery_steps or spike.values < rule.recovery_values:
+            return
+        if not spike.failed and not rule.lone_is_info:
+            spike.failed = True
+            level = float(np.median(spike.above))
+            # A level that settled below the shift's FAIL is the business of `loss.shift`, which says so.
+            if not self.score.log or level - spike.level >= math.log1p(rule.fail_rise):
+                spike.severity = Severity.FAIL
+                spike.what += f" and has not recovered after {lasted:g} steps"
+                found.append((row, self._said("grow", spike, place(frame, row, x), spike.what)))
+        if lasted >= ACCEPT_AFTER * rule.recovery_steps and spike.values >= ACCEPT_AFTER * rule.recovery_values:
+            self.score.robust.clear()
+            for u in spike.above:
+                self.score.robust.update(u)
+            found.append((row, self._said("grow", spike, spike.last, spike.what)))
+            self.open = None
+
+    def _said(self, action: Action, spike: _Open, at: Place, what: str) -> Finding:
+        return finding(action, "spike", self.key, spike.severity, at, what, first=spike.first)
+
+    def finish(self) -> Iterable[Finding]:
+        """An open spike reaches to its last value."""
+        if self.open is None:
+            return []
+        return [self._said("grow", self.open, self.open.last, self.open.what)]
