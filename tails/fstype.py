@@ -11,33 +11,8 @@ MOUNTINFO = Path("/proc/self/mountinfo")
 
 # inotify tells only of writes that pass through this machine's own VFS; on these, others write as well.
 _BLIND = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "lustre",
-        "gpfs",
-        "beegfs",
-        "fhgfs",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "smb2",
-        "ceph",
-        "9p",
-        "overlay",
-        "afs",
-        "pvfs2",
-        "orangefs",
-        "glusterfs",
-        "panfs",
-        "wekafs",
-        "virtiofs",
-        "vboxsf",
-        "vmhgfs",
-        "gfs2",
-        "ocfs2",
-        "daos",
-    ]
+    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "fhgfs", "cifs", "smb3", "smbfs", "smb2", "ceph", "9p", "overlay"}
+    | {"afs", "pvfs2", "orangefs", "glusterfs", "panfs", "wekafs", "virtiofs", "vboxsf", "vmhgfs", "gfs2", "ocfs2"}
 )
 
 # f_type of statfs(2), for when /proc is not there: include/uapi/linux/magic.h and the vendors' headers.

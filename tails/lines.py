@@ -53,13 +53,23 @@ class LineSplitter:
         self.line_no = 1
         self.nul_bytes = 0
         self.cut_lines = 0
-        self._offset = 0  # of the next byte that will be fed
+        self._offset = 0
         self._pending = bytearray()  # the last line so far; a "\r" at its end is undecided
         self._pending_offset = 0
         self._is_start = True
         self._is_open = False  # something of the present line was passed on, its "\n" not yet seen
         self._is_skipping = False  # inside the dropped part of an over-long line
         self._skipped_cr = False
+
+    @property
+    def offset(self) -> int:
+        """Of the next byte that will be fed."""
+        return self._offset
+
+    def skip(self, count: int) -> None:
+        """Goes over a hole of `count` NUL bytes that was not read."""
+        self.nul_bytes += count
+        self._offset += count
 
     @property
     def pending(self) -> bytes:

@@ -1,0 +1,194 @@
+"""Raw lines for the log pane: the last ones as they come, any others from the disk through a sparse index."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections import deque
+from pathlib import Path
+
+from trainmon.tails.lines import Chunk
+from trainmon.tails.opening import NotRegular, open_regular
+from trainmon.tails.record import NoteKind, Parsed
+from trainmon.tails.status import LogLine
+from trainmon.tails.text import printable
+
+_SPACING_BYTES = 256 << 10
+_MAX_ENTRIES = 8192
+_BLOCK_BYTES = 256 << 10
+_MAX_READ_BYTES = 256 << 20
+_MAX_LINE_BYTES = 64 << 10
+_SHOWN_BYTES = 8192
+
+_MILD = frozenset(
+    {
+        NoteKind.CHECKPOINT_SAVED,
+        NoteKind.RESUMED,
+        NoteKind.LOSS_SCALE_OVERFLOW,
+        NoteKind.SKIPPED_STEP,
+        NoteKind.LAUNCH,
+        NoteKind.FINISHED,
+        NoteKind.EARLY_STOP,
+        NoteKind.UNREADABLE,
+        NoteKind.FILE,
+    }
+)
+
+Kinds = dict[int, tuple[str, float | None]]
+
+
+class LogPane:
+    """The last `keep` lines of a file. Chunks are kept as they are until `take` makes lines of them."""
+
+    def __init__(self, path: str, keep: int) -> None:
+        self.path = path
+        self.lines: deque[LogLine] = deque(maxlen=keep)
+        self._keep = keep
+        self._chunks: deque[tuple[Chunk, int]] = deque()
+        self._held_lines = 0
+        self._said: list[Parsed] = []
+
+    def add(self, chunk: Chunk) -> None:
+        """Notes the next chunk of the file."""
+        count = chunk.data.count(b"\n") + 1
+        self._chunks.append((chunk, count))
+        self._held_lines += count
+        while self._held_lines - self._chunks[0][1] > self._keep:
+            self._held_lines -= self._chunks.popleft()[1]
+
+    def learn(self, parsed: Parsed) -> None:
+        """Notes what the format made of the chunks."""
+        if parsed.records or parsed.notes:
+            self._said.append(parsed)
+            del self._said[:-64]
+
+    def take(self) -> tuple[LogLine, ...]:
+        """The lines that came since the last `take`, at most `keep`; one whose number was given before is that
+        line as it reads now."""
+        if not self._chunks:
+            return ()
+        first = self._chunks[0][0].line_no
+        kinds = _kinds(self._said, max(first, self._last_line_no() - self._keep), self._keep)
+        fresh: dict[int, LogLine] = {}
+        for chunk, _ in self._chunks:
+            for line_no, raw in _last_lines(chunk, self._keep):
+                if raw or line_no not in fresh:
+                    fresh[line_no] = _log_line(self.path, line_no, raw, kinds)
+        new = tuple(fresh[line_no] for line_no in sorted(fresh))[-self._keep :]
+        while self.lines and new and self.lines[-1].line_no >= new[0].line_no:
+            self.lines.pop()
+        self.lines.extend(new)
+        self._chunks.clear()
+        self._held_lines = 0
+        self._said.clear()
+        return new
+
+    def _last_line_no(self) -> int:
+        chunk, count = self._chunks[-1]
+        return chunk.line_no + count
+
+
+class LineIndex:
+    """Line number -> byte offset of its start, one entry every 256 KiB or more; bounded."""
+
+    def __init__(self) -> None:
+        self._line_nos = [1]
+        self._offsets = [0]
+        self._spacing = _SPACING_BYTES
+        self._is_at_line_start = True
+
+    def add(self, chunk: Chunk) -> None:
+        """Notes where `chunk` begins, if it begins a line."""
+        if self._is_at_line_start and chunk.offset - self._offsets[-1] >= self._spacing:
+            self._line_nos.append(chunk.line_no)
+            self._offsets.append(chunk.offset)
+            if len(self._offsets) > _MAX_ENTRIES:
+                self._line_nos = self._line_nos[::2]
+                self._offsets = self._offsets[::2]
+                self._spacing *= 2
+        self._is_at_line_start = chunk.data.endswith(b"\n")
+
+    def before(self, line_no: int) -> tuple[int, int]:
+        """The last entry at or before `line_no`: its line number and offset."""
+        place = max(bisect_right(self._line_nos, line_no) - 1, 0)
+        return self._line_nos[place], self._offsets[place]
+
+
+def read_lines(path: Path, index: LineIndex, line_no: int, context: int) -> list[LogLine]:
+    """Lines `line_no` - `context` to `line_no` + `context` of the file as it is now; fewer where there are no more.
+
+    Blocks on the file system: for a reader thread only. An unreadable file gives no lines.
+    """
+    first, last = max(line_no - context, 1), line_no + context
+    number, offset = index.before(first)
+    try:
+        fd, _ = open_regular(path)
+    except (OSError, NotRegular):
+        return []
+    lines: list[LogLine] = []
+    rest = b""
+    try:
+        for _ in range(_MAX_READ_BYTES // _BLOCK_BYTES):
+            block = os.pread(fd, _BLOCK_BYTES, offset)
+            offset += len(block)
+            *whole, rest = (rest + block).split(b"\n")
+            if not block and rest:
+                whole = [rest]
+            for raw in whole:
+                if first <= number <= last:
+                    lines.append(_log_line(str(path), number, _shown(raw), {}))
+                number += 1
+            if not block or number > last:
+                break
+            rest = _shortened(rest)
+    except OSError:
+        return lines
+    finally:
+        os.close(fd)
+    return lines
+
+
+def _kinds(said: list[Parsed], first: int, limit: int) -> Kinds:
+    kinds: Kinds = {}
+    for parsed in said:
+        for block in parsed.blocks:
+            start = max(len(block) - limit, 0)
+            for line_no, step in zip(block.lines[start:].tolist(), block.steps[start:].tolist(), strict=True):
+                if line_no >= first:
+                    kinds[line_no] = ("metric", step if step == step else None)
+        for note in parsed.notes[-limit:]:
+            if note.line_no >= first:
+                kinds[note.line_no] = ("note" if note.kind in _MILD else "error", note.step)
+    return kinds
+
+
+def _last_lines(chunk: Chunk, limit: int) -> list[tuple[int, bytes]]:
+    """The last `limit` lines of `chunk` with their numbers, each as a terminal would have left it."""
+    parts = chunk.data.rsplit(b"\n", limit + 1)
+    line_no = chunk.line_no + chunk.data.count(b"\n") - len(parts) + 1
+    if parts[-1] == b"":
+        parts.pop()
+    if len(parts) > limit:
+        parts, line_no = parts[1:], line_no + 1
+    return [(line_no + place, _shown(raw)) for place, raw in enumerate(parts)]
+
+
+def _shown(raw: bytes) -> bytes:
+    """The last frame of a line that was redrawn."""
+    if b"\r" in raw:
+        raw = raw.rstrip(b"\r\n")
+        raw = raw[raw.rfind(b"\r") + 1 :]
+    return raw
+
+
+def _shortened(raw: bytes) -> bytes:
+    """An unfinished line, so that one without an end stays small: its last frame, or its head."""
+    if len(raw) <= _MAX_LINE_BYTES:
+        return raw
+    return raw[raw.rfind(b"\r", 0, len(raw) - 1) + 1 :][:_MAX_LINE_BYTES]
+
+
+def _log_line(path: str, line_no: int, raw: bytes, kinds: Kinds) -> LogLine:
+    text = raw[:_SHOWN_BYTES].replace(b"\0", b"").decode("utf-8", "replace")
+    kind, step = kinds.get(line_no, ("text", None))
+    return LogLine(path, line_no, printable(text), kind, step)
