@@ -33,8 +33,8 @@ class Chart:
     """What to draw. `key` changes when, and only when, the picture does; `number` is the key that enlarges it.
 
     `value`, `change` and `beside` (other signals of the same slot) stand in the title. `log_y` None: decided by
-    the values. `clip_start`: see `curve.value_range`. `window`: the x range to show, None for everything. `floor`: the y axis
-    begins no higher.
+    the values. `clip_start`: see `curve.value_range`. `window`: the x range to show, None for
+    everything. `floor`: the y axis begins no higher.
     """
 
     title: str
@@ -52,6 +52,7 @@ class Chart:
     log_y: bool | None = None
     clip_start: bool = False
     floor: float | None = None
+    signals: tuple[str, ...] = ()
 
     @property
     def x_range(self) -> tuple[float, float] | None:
@@ -299,11 +300,9 @@ def _x_axis(chart: Chart, ends: tuple[float, float], gutter: int, across: int, g
     rule = [glyphs.horizontal] * across
     names = ["faint"] * across
     for text, start in ((first, 0), (last, across - len(last))):
-        if 0 <= start and start + len(text) <= across and len(first) + len(last) + 2 <= across:
+        if start >= 0 and start + len(text) <= across and len(first) + len(last) + 2 <= across:
             rule[start : start + len(text)] = list(text)
-    marks = {
-        _cell_range(shade, ends, across)[0]: shade for shade in chart.shades if ends[0] <= shade.first <= ends[1]
-    }
+    marks = {_cell_range(shade, ends, across)[0]: shade for shade in chart.shades if ends[0] <= shade.first <= ends[1]}
     middle = f" {chart.x_name} "
     start = (across - len(middle)) // 2
     if len(first) + len(last) + len(middle) + 6 <= across and not marks.keys() & range(start, start + len(middle)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ VERDICT_STYLES = {
     Verdict.NO_DATA: "nodata",
     Verdict.NOT_APPLICABLE: "na",
 }
+_TRAILING_ZEROS = re.compile(r"\.0+(?=\D|$)")
 _Draw = Callable[["Cell"], Line]
 
 
@@ -70,7 +72,7 @@ def _step(cell: Cell) -> Line:
     row = cell.row
     text = _known(row.step, numbers.count)
     if not math.isnan(row.total):
-        text += f"/{numbers.count(row.total)}"
+        text += f"/{_TRAILING_ZEROS.sub('', numbers.count(row.total))}"
     return [Span(fit(text, cell.width, cell.glyphs.ellipsis, right=True))]
 
 
@@ -91,7 +93,10 @@ def _loss(cell: Cell) -> Line:
     view = run.series.get(SignalKey("loss.train"))
     value = numbers.plain(view.last) if view else numbers.MISSING
     spark = "" if view is None else sparkline_of(run, cell.width - 7, cell.glyphs)
-    return [Span(fit(value, 6, cell.glyphs.ellipsis, right=True), _loss_style(run)), Span(f" {spark}", "line0")]
+    return [
+        Span(fit(value, 6, cell.glyphs.ellipsis, right=True), _loss_style(run)),
+        Span(fit(f" {spark}", cell.width - 6, cell.glyphs.ellipsis), "line0"),
+    ]
 
 
 def sparkline_of(run: RunSnapshot, width: int, glyphs: Glyphs) -> str:
@@ -119,7 +124,7 @@ def _verdict(cell: Cell) -> Line:
     run, why = cell.row.run, cell.row.explained_by
     style = VERDICT_STYLES[run.verdict]
     head = f"{cell.glyphs.verdicts[run.verdict]} {run.verdict.value}"
-    rest = f" {why.title}" if why else ""
+    rest = f" {why.id.replace('_', ' ')}" if why else ""
     reason = (why.what if why else run.verdict_reason) or ""
     room = cell.width - len(head) - len(rest)
     if reason and room >= 12:
@@ -133,16 +138,16 @@ def _age(cell: Cell) -> Line:
 
 COLUMNS: tuple[Column, ...] = (
     Column("state", 10, 0, _state, most=15, grow=1),
-    Column("name", 15, 0, _name, grow=3, most=40),
+    Column("name", 14, 0, _name, grow=3, most=40),
     Column("step", 11, 0, _step, right=True, most=12),
     Column("progress", 10, 5, lambda cell: bar(cell.row.progress, cell.width, cell.glyphs)),
     Column("ETA", 7, 2, _right(lambda row: numbers.duration(row.eta_s)), right=True),
-    Column("  loss", 16, 0, _loss, grow=2, most=32),
+    Column("  loss", 15, 0, _loss, grow=2, most=32),
     Column("spike z", 7, 3, _spike, right=True),
     Column("tokens/s", 8, 4, _right(lambda row: _known(row.tokens_per_second, numbers.count)), right=True),
     Column("mem", 6, 1, _memory, right=True),
     Column("MFU", 5, 6, _right(lambda row: _known(row.mfu, numbers.percent)), right=True),
-    Column("verdict", 14, 0, _verdict, grow=6),
+    Column("verdict", 16, 0, _verdict, grow=6),
     Column("age", 4, 0, _age, right=True),
 )
 _MARGIN = 2  # cursor or pin
@@ -199,3 +204,15 @@ def draw_head(width: int) -> Line:
         text = fit(column.title, cells, right=column.right)
         line.append(Span((" " if place else "") + text, "heading", "bar"))
     return line
+
+
+def brief_line(row: Row, width: int, glyphs: Glyphs, *, at_cursor: bool = False) -> Line:
+    """One run where there is no room for columns: verdict, name, step, loss."""
+    run = row.run
+    view = run.series.get(SignalKey("loss.train"))
+    loss = numbers.MISSING if view is None else numbers.plain(view.last)
+    head = f"{glyphs.verdicts[run.verdict]} {run.verdict.value:<7} "
+    tail = f" {_known(row.step, numbers.count):>6} {loss:>6}"
+    mark = glyphs.cursor if at_cursor else " "
+    name = fit(run.name, width - len(mark) - len(head) - len(tail), glyphs.ellipsis)
+    return [Span(mark, "key"), Span(head, VERDICT_STYLES[run.verdict]), Span(name, "title"), Span(tail)]

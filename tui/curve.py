@@ -121,7 +121,6 @@ def spark_text(curve: Curve, width: int, levels: str, bad_mark: str) -> str:
     if ends is None or width < 1:
         return ""
 
-
     drawn = draw_curve(curve, *ends, width)
     spans = drawn.merged()
     limits = value_range(spans, clip_start=True)

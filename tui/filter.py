@@ -92,7 +92,7 @@ def parse_filter(text: str) -> Predicate:
         raise FilterError(f"a filter may have {_LONGEST} characters")
     tokens = _tokens(text)
     if not tokens:
-        return lambda row: True
+        return lambda _row: True
     parser = _Parser(tokens)
     predicate = parser.either(0)
     if parser.peek() is not None:

@@ -57,7 +57,7 @@ KEYS: tuple[Key, ...] = (
     Key("sort", "sort", "s", "s", "sort", "next order: trouble, name, step, loss, spike score, ...", (FLEET,)),
     Key("troubled", "troubled", "exclamation_mark", "!", "troubled", "only runs in trouble, or all again", (FLEET,)),
     *(
-        Key(f"chart.{n}", f"chart({n})", str(n), str(n), "1-9 chart" if n == 1 else "", f"enlarge chart {n}", (RUN,))
+        Key(f"chart.{n}", f"chart({n})", str(n), str(n), "chart" if n == 1 else "", f"enlarge chart {n}", (RUN,))
         for n in range(1, 10)
     ),
     Key("run.previous", "other_run(-1)", "left_square_bracket", "[", "", "the run before in the list", _RUNS[:3]),

@@ -1,4 +1,7 @@
-"""How names of styles become colours, on dark and on light ground. Hues after Okabe and Ito: safe for colour-blind eyes."""
+"""How names of styles become colours, on dark and on light ground.
+
+Hues after Okabe and Ito: safe for colour-blind eyes.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _smallest(value: float) -> tuple[object, ...]:
 
 ORDERS: dict[str, _Key] = {
     "trouble": lambda row: (-row.trouble,),
-    "name": lambda row: (),
+    "name": lambda _row: (),
     "step": lambda row: _largest(row.step),
     "loss": lambda row: _smallest(row.loss),
     "spike score": lambda row: _largest(row.z),

@@ -48,10 +48,10 @@ def column_of(x: FloatArray, start: float, stop: float, columns: int) -> IntArra
     return np.where(inside, np.minimum(place.astype(np.int64), columns - 1), -1)
 
 
-def column_spans(
-    x: FloatArray, low: FloatArray, high: FloatArray, start: float, stop: float, columns: int
-) -> Spans:
-    """Min/max of a curve in each column. `x` ascending, (n,) as `low` and `high`; values that are no number do not count.
+def column_spans(x: FloatArray, low: FloatArray, high: FloatArray, start: float, stop: float, columns: int) -> Spans:
+    """Min/max of a curve in each column; values that are no number do not count.
+
+    `x` ascending, (n,) as `low` and `high`.
 
     >>> nan = float("nan")
     >>> x, y = np.array([0.0, 1.0, 2.0, 3.0]), np.array([5.0, nan, 1.0, 9.0])
@@ -164,7 +164,8 @@ def cells(layers: list[BoolArray], grid: Grid) -> tuple[list[str], IntArray]:
 def _bits(dots: BoolArray, rows: int, columns: int, grid: Grid) -> NDArray[np.uint32]:
     shaped = dots.reshape(rows, grid.down, columns, grid.across)
     weights = _BRAILLE_BITS if grid == BRAILLE else np.array([[1], [2]], dtype=np.uint16)
-    return np.einsum("rdca,da->rc", shaped.astype(np.uint32), weights.astype(np.uint32))
+    bits: NDArray[np.uint32] = np.einsum("rdca,da->rc", shaped.astype(np.uint32), weights.astype(np.uint32))
+    return bits
 
 
 def _text(codes: NDArray[np.integer]) -> list[str]:

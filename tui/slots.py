@@ -115,6 +115,7 @@ def series_chart(
         threshold=limit,
         shades=shades,
         window=window,
+        signals=tuple(sorted(names)),
         floor=0.0 if lead.unit == "z" else None,
         clip_start=signal is not None and signal.better == "down" and signal.group in ("Loss", "Evaluation"),
     )

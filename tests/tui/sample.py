@@ -115,7 +115,9 @@ def log_lines(n: int, loss: FloatArray, errors: dict[int, str] | None = None, fi
     lines = []
     for number in range(first, first + n):
         step = float(number)
-        text = f"iteration {number:8d} | lm loss: {loss[min(number, len(loss)) - 1]:.4E} | grad norm: 0.312 | lr: 3.0E-04"
+        text = (
+            f"iteration {number:8d} | lm loss: {loss[min(number, len(loss)) - 1]:.4E} | grad norm: 0.312 | lr: 3.0E-04"
+        )
         kind = "metric"
         if errors and number in errors:
             text, kind = errors[number], "error"
@@ -204,7 +206,9 @@ def troubled(
         for one in steps
     )
     reason = next((one.what for one in steps if one.explains), "")
-    incident = Incident("i1", reason, max(e.severity for e in episodes), 1, 2, False, True, tuple(e.id for e in episodes))
+    incident = Incident(
+        "i1", reason, max(e.severity for e in episodes), 1, 2, False, True, tuple(e.id for e in episodes)
+    )
     return replace(
         run,
         episodes=episodes,
@@ -277,9 +281,27 @@ def diverged(name: str = "olmo-7b-lr-hot") -> RunSnapshot:
     return troubled(
         run,
         (
-            episode("nonfinite", "loss.train", Severity.FAIL, 3601, 4000, "loss is NaN for 400 steps", check="loss.nonfinite"),
-            episode("divergence", "loss.train", Severity.FAIL, 3000, 3600, "loss rose by 92% over 600 steps", check="loss.drift"),
-            episode("level_shift", "grad.norm", Severity.FAIL, 3050, 4000, "gradient norm 100x its level", check="grad.norm"),
+            episode(
+                "nonfinite",
+                "loss.train",
+                Severity.FAIL,
+                3601,
+                4000,
+                "loss is NaN for 400 steps",
+                check="loss.nonfinite",
+            ),
+            episode(
+                "divergence",
+                "loss.train",
+                Severity.FAIL,
+                3000,
+                3600,
+                "loss rose by 92% over 600 steps",
+                check="loss.drift",
+            ),
+            episode(
+                "level_shift", "grad.norm", Severity.FAIL, 3050, 4000, "gradient norm 100x its level", check="grad.norm"
+            ),
         ),
         {
             "loss": (
@@ -300,15 +322,21 @@ def oom(name: str = "gpt-neox-20b") -> RunSnapshot:
     run = healthy(name)
     steps = run.series[SignalKey("loss.train")].steps
     share = 0.70 + 0.28 * steps / steps[-1]
-    run = with_series(
-        run, view("sys.memory_share", steps, share), view("sys.peak_memory", steps, share * 80 * GIB)
-    )
+    run = with_series(run, view("sys.memory_share", steps, share), view("sys.peak_memory", steps, share * 80 * GIB))
     error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB (GPU 3)"
     run = troubled(
         run,
         (
             episode("oom", "sys.peak_memory", Severity.FAIL, 4000, 4000, error, check="job.state", line=3990),
-            episode("creep", "sys.memory_share", Severity.WARN, 2600, 4000, "memory grows 7% each 1000 steps", check="sys.memory"),
+            episode(
+                "creep",
+                "sys.memory_share",
+                Severity.WARN,
+                2600,
+                4000,
+                "memory grows 7% each 1000 steps",
+                check="sys.memory",
+            ),
         ),
         {
             "job": (
@@ -344,7 +372,11 @@ def hung(name: str = "mamba-3b-hung") -> RunSnapshot:
     """Nothing new for 47 minutes while the job still runs."""
     run = troubled(
         healthy(name),
-        (episode("hung", "job.state", Severity.FAIL, 4000, 4000, "silent for 47m, usual gap 1.3 s", check="job.state"),),
+        (
+            episode(
+                "hung", "job.state", Severity.FAIL, 4000, 4000, "silent for 47m, usual gap 1.3 s", check="job.state"
+            ),
+        ),
         {
             "job": (
                 Verdict.FAIL,
@@ -375,7 +407,7 @@ def no_data(name: str = "sft-no-metrics") -> RunSnapshot:
         live=False,
         attempts=(),
         series={},
-        triage=triage({name: (Verdict.NO_DATA, "not logged", "", "log it") for name in TRIAGE_ORDER}),
+        triage=triage(dict.fromkeys(TRIAGE_ORDER, (Verdict.NO_DATA, "not logged", "", "log it"))),
         log_tail=(LogLine("train.log", 1, "starting up"), LogLine("train.log", 2, "done")),
         notes=(),
         facts={},
@@ -393,8 +425,26 @@ def restarted(name: str = "llama-8b-restart") -> RunSnapshot:
     run = with_series(run, view("loss.train", steps, values, attempts))
     run = troubled(
         run,
-        (episode("restart", "loss.train", Severity.WARN, 2001, 2001, "restarted from step 2000 after step 2500", True, check="run.restarts"),),
-        {"job": (Verdict.WARN, "restarted once, 500 steps trained again", "attempt 2 began at step 2001", "nothing now")},
+        (
+            episode(
+                "restart",
+                "loss.train",
+                Severity.WARN,
+                2001,
+                2001,
+                "restarted from step 2000 after step 2500",
+                True,
+                check="run.restarts",
+            ),
+        ),
+        {
+            "job": (
+                Verdict.WARN,
+                "restarted once, 500 steps trained again",
+                "attempt 2 began at step 2001",
+                "nothing now",
+            )
+        },
         "job",
     )
     return replace(run, attempts=((1.0, 2500.0), (2001.0, 4000.0)))
@@ -420,7 +470,11 @@ def moe(name: str = "moe-16x1b") -> RunSnapshot:
     )
     return troubled(
         run,
-        (episode("imbalance", "moe.maxvio", Severity.WARN, 2910, 4000, "MaxVio 2.8, 7x its level", check="moe.balance"),),
+        (
+            episode(
+                "imbalance", "moe.maxvio", Severity.WARN, 2910, 4000, "MaxVio 2.8, 7x its level", check="moe.balance"
+            ),
+        ),
         {
             "experts": (
                 Verdict.WARN,
@@ -455,7 +509,11 @@ def hostile(name: str = "[bold]evil[/bold]\x1b]0;owned\x07\x1b[2J 模型訓練 \
     """Markup, control sequences, wide and bidirectional characters wherever a log's text is shown."""
     run = troubled(
         healthy(name),
-        (episode("spike", "loss.train", Severity.WARN, 2001, 2098, "[red]loss[/red] \x1b[31mrose\x1b[0m \u202e模型", True),),
+        (
+            episode(
+                "spike", "loss.train", Severity.WARN, 2001, 2098, "[red]loss[/red] \x1b[31mrose\x1b[0m \u202e模型", True
+            ),
+        ),
         {"loss": (Verdict.WARN, "[link=http://x]what[/link] \x1b[2J", "[b]why[/b]", "[@click=app.quit]next[/]")},
         "loss",
         ("[reverse]act[/reverse]",),

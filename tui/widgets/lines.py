@@ -66,13 +66,13 @@ class LineList(Widget, can_focus=True):
         """How many rows there are."""
         return 0
 
-    def head(self, width: int) -> list[Line]:
+    def head(self) -> list[Line]:
         """Lines above the rows that never scroll."""
         return []
 
     def row(self, index: int, width: int, at_cursor: bool) -> Line:
         """Row `index`, drawn."""
-        raise LookupError(index)
+        raise LookupError(index, width, at_cursor)
 
     def row_key(self, index: int) -> Hashable:
         """Changes when the row must be drawn anew."""
@@ -82,7 +82,7 @@ class LineList(Widget, can_focus=True):
         """Changes when the head must be drawn anew."""
         return None
 
-    def empty(self, width: int) -> list[Line]:
+    def empty(self) -> list[Line]:
         """What stands there when there are no rows."""
         return []
 
@@ -91,17 +91,17 @@ class LineList(Widget, can_focus=True):
     @property
     def page(self) -> int:
         """Rows that fit."""
-        return max(1, self.size.height - len(self.head(self.size.width)))
+        return max(1, self.size.height - len(self.head()))
 
     def render_line(self, y: int) -> Strip:
         """One line for Textual."""
         width, look = self.size.width, look_of(self)
-        head = self.head(width)
+        head = self.head()
         if y < len(head):
             return look.strip(head[y], width, "bar")
         index = self.top + y - len(head)
         if not self.count:
-            lines = self.empty(width)
+            lines = self.empty()
             return look.strip(lines[y - len(head)] if y - len(head) < len(lines) else [], width)
         if index >= self.count:
             return look.strip([], width)
@@ -113,8 +113,10 @@ class LineList(Widget, can_focus=True):
         """After the data changed: keeps the cursor inside and draws what is different, nothing else."""
         self.cursor = max(0, min(self.cursor, self.count - 1))
         self._scroll_to_cursor()
-        head = len(self.head(self.size.width))
-        keys: list[Hashable] = [self.head_key() if y < head else self._key_at(y - head) for y in range(self.size.height)]
+        head = len(self.head())
+        keys: list[Hashable] = [
+            self.head_key() if y < head else self._key_at(y - head) for y in range(self.size.height)
+        ]
         changed = [y for y, key in enumerate(keys) if y >= len(self._drawn) or self._drawn[y] != key]
         self._drawn = keys
         if len(changed) > len(keys) // 2:
@@ -161,7 +163,7 @@ class LineList(Widget, can_focus=True):
 
     # Events --------------------------------------------------------------------------------------------
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Everything is somewhere else now."""
         self._drawn = []
         self.redraw()
@@ -186,8 +188,8 @@ class LineList(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Puts the cursor there; a click on the cursor opens."""
-        index = self.top + event.y - len(self.head(self.size.width))
-        if not 0 <= index < self.count or event.y < len(self.head(self.size.width)):
+        index = self.top + event.y - len(self.head())
+        if not 0 <= index < self.count or event.y < len(self.head()):
             return
         if index == self.cursor:
             self.post_message(self.Opened(self))

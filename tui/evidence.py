@@ -1,0 +1,94 @@
+"""What to show as evidence of a triage step or an episode: which charts, cut to which window, which log line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trainmon.monitor.finding import Episode
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.signals import BY_ID
+from trainmon.monitor.snapshot import RunSnapshot, SeriesView, TriageStep
+from trainmon.tui.chart import Chart
+from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.slots import family, series_chart
+
+_MARGIN_STEPS = 100.0  # METRICS.md: the 50-100 steps on either side
+_MARGIN_VALUES = 20
+_BY_STEP = {
+    "job": ("loss.train", "sys.step_time"),
+    "loss": ("loss.train", "grad.norm"),
+    "gradients": ("grad.norm", "spike.score", "loss.train"),
+    "step_time": ("sys.step_time", "sys.tokens_per_second"),
+    "memory": ("sys.memory_share", "sys.peak_memory"),
+    "experts": ("moe.maxvio", "moe.entropy"),
+    "layers": ("tensor.abs_max", "update.ratio"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """`title` says of what; `place` is the (path, line number) to read; None when no line is known."""
+
+    title: str
+    signals: tuple[str, ...]
+    window: tuple[float, float] | None
+    place: tuple[str, int] | None
+    episode: str | None
+
+
+def of_episode(run: RunSnapshot, episode: Episode) -> Evidence:
+    """The episode's signal first, then those that move with it."""
+    other = "grad.norm" if episode.signal.signal.startswith("loss") else "loss.train"
+    signals = (episode.signal.signal, other, "spike.score")
+    place = (episode.path, episode.line) if episode.path and episode.line > 0 else None
+    title = f"{episode.kind.replace('_', ' ')} of {episode.signal}: {episode.what}"
+    return Evidence(title, _present(run, signals), window_around(run, [episode]), place, episode.id)
+
+
+def of_step(run: RunSnapshot, step: TriageStep) -> Evidence:
+    """The signals that the step names, around its newest unrecovered episode; the whole run when it has none."""
+    named = [one for one in run.episodes if one.id in step.episodes]
+    signals = (*(key.signal for key in step.signals), *_BY_STEP.get(step.id, ()))
+    if not named:
+        return Evidence(f"{step.title}: {step.what}", _present(run, signals), None, None, None)
+    newest = min(named, key=lambda one: (one.recovered, -one.first_step, one.id))
+    whole = of_episode(run, newest)
+    return replace(whole, title=f"{step.title}: {step.what}", signals=_present(run, (*signals, *whole.signals)))
+
+
+def _present(run: RunSnapshot, signals: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(signal for signal in signals if family(run, signal)))[:3]
+
+
+def window_around(run: RunSnapshot, episodes: list[Episode]) -> tuple[float, float] | None:
+    """The episodes' steps and 100 steps, or 20 logged values, on either side; None when the run has no steps."""
+    if run.first_step is None or run.last_step is None or not episodes:
+        return None
+    first = min(one.first_step for one in episodes)
+    last = max(one.last_step for one in episodes)
+    margin = max(_MARGIN_STEPS, _MARGIN_VALUES * _interval(run))
+    start, stop = max(run.first_step, first - margin), min(run.last_step, last + margin)
+    return (start, stop) if stop > start else None
+
+
+def _interval(run: RunSnapshot) -> float:
+    view = run.series.get(SignalKey("loss.train"))
+    if view is None or view.steps.size < 3:
+        return 1.0
+    gaps = np.diff(view.steps[-2000:])
+    gaps = gaps[gaps > 0]
+    return float(np.median(gaps)) if gaps.size else 1.0
+
+
+def charts(run: RunSnapshot, evidence: Evidence, glyphs: Glyphs) -> tuple[Chart, ...]:
+    """One chart a signal, numbered from 1, cut to the window."""
+    out = []
+    for place, signal in enumerate(evidence.signals):
+        views: list[SeriesView] = family(run, signal)
+        title = BY_ID[signal].title if signal in BY_ID else signal
+        chart = series_chart(run, views, str(place + 1), glyphs, title, window=evidence.window)
+        out.append(replace(chart, clip_start=evidence.window is None and chart.clip_start))
+    return tuple(out)

@@ -1,0 +1,103 @@
+"""Which lines of a run's log a pane shows: the newest, or those around a place that was asked for."""
+
+from __future__ import annotations
+
+from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.record import NoteKind
+from trainmon.tails.status import LogLine
+from trainmon.tails.text import printable
+from trainmon.tui.source import SnapshotSource
+from trainmon.tui.widgets.panes import LogPane
+
+ERRORS = frozenset(
+    {
+        NoteKind.TRACEBACK,
+        NoteKind.ERROR,
+        NoteKind.CUDA_OOM,
+        NoteKind.HOST_OOM,
+        NoteKind.NCCL_TIMEOUT,
+        NoteKind.INIT_TIMEOUT,
+        NoteKind.XID,
+        NoteKind.SEGFAULT,
+        NoteKind.SIGKILL,
+        NoteKind.NODE_FAIL,
+    }
+)
+Place = tuple[str, int]
+
+
+class LogView:
+    """Keeps where one wants to be, until the lines of that place have come."""
+
+    def __init__(self) -> None:
+        self.place: Place | None = None
+        self.words = ""
+        self._pending: Place | None = None
+        self._source: tuple[LogLine, ...] | None = None
+        self._kept: tuple[LogLine, ...] = ()
+        self._kept_words = ""
+
+    def go(self, run: RunSnapshot, place: Place, source: SnapshotSource) -> None:
+        """To `place`: in the lines at hand, else by asking for them."""
+        self.place = self._pending = place
+        if not _holds(run.log_tail, place):
+            source.request_log(run.name, *place)
+
+    def follow(self) -> None:
+        """To the newest lines."""
+        self.place = self._pending = None
+
+    def draw(self, run: RunSnapshot, pane: LogPane) -> None:
+        """Gives `pane` its lines, and the cursor its place once that is here."""
+        lines, waiting = self._lines(run)
+        path = self.place[0] if self.place else (lines[-1].path if lines else "")
+        name = printable(path, 200) or "log"
+        title = f"log {name}" + ("" if self.place else ", newest lines")
+        if self.words:
+            title += f", only lines with {self.words}"
+        pane.show(self._matching(lines), title, waiting)
+        if self._pending is not None and pane.mark(*self._pending):
+            self._pending = None
+
+    def _lines(self, run: RunSnapshot) -> tuple[tuple[LogLine, ...], str]:
+        if self.place is None or _holds(run.log_tail, self.place):
+            return run.log_tail, ""
+        path, line_no = self.place
+        if run.log_context_for != self.place:
+            return (), f"reading {printable(path, 200)}, line {line_no}"
+        if not run.log_context:
+            return (), f"line {line_no} of {printable(path, 200)} cannot be read any more"
+        return run.log_context, ""
+
+    def _matching(self, lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
+        """The same object while neither lines nor words changed."""
+        if not self.words:
+            return lines
+        if lines is not self._source or self.words != self._kept_words:
+            wanted = self.words.lower()
+            self._source, self._kept_words = lines, self.words
+            self._kept = tuple(line for line in lines if wanted in line.text.lower())
+        return self._kept
+
+    def next_error(self, run: RunSnapshot, pane: LogPane, by: int) -> Place | None:
+        """The next error after (by = 1) or before (-1) the line at the cursor, round and round; None when none."""
+        places = sorted(_error_places(run, pane))
+        if not places:
+            return None
+        here = pane.current
+        if here is None:
+            return places[0] if by > 0 else places[-1]
+        at = (here.path, here.line_no)
+        beyond = [place for place in places if (place > at if by > 0 else place < at)]
+        if by > 0:
+            return beyond[0] if beyond else places[0]
+        return beyond[-1] if beyond else places[-1]
+
+
+def _holds(lines: tuple[LogLine, ...], place: Place) -> bool:
+    return any(line.line_no == place[1] and line.path == place[0] for line in lines)
+
+
+def _error_places(run: RunSnapshot, pane: LogPane) -> set[Place]:
+    noted = {(note.source, note.line_no) for note in run.notes if note.kind in ERRORS}
+    return noted | {(line.path, line.line_no) for line in pane.lines_ if line.kind == "error"}

@@ -1,0 +1,194 @@
+"""What every screen has: size classes, the key bar, panes that take the movement keys, and the common actions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+
+from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.tui import keys
+from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.row import Row, RunId
+from trainmon.tui.span import Span
+from trainmon.tui.widgets.chart_grid import ChartGrid
+from trainmon.tui.widgets.fleet_table import BriefList
+from trainmon.tui.widgets.key_bar import KeyBar
+from trainmon.tui.widgets.lines import LineList
+from trainmon.tui.widgets.panes import TextLines
+
+if TYPE_CHECKING:
+    from trainmon.tui.app import TrainmonApp
+
+SMALLEST = (40, 10)
+FULL = (60, 15)
+
+
+def size_class(width: int, height: int) -> str:
+    """What fits: "tiny" (a message) below 40x10, "brief" (status lines) below 60x15, else "full".
+
+    >>> size_class(39, 50), size_class(40, 10), size_class(80, 24)
+    ('tiny', 'brief', 'full')
+    """
+    if width < SMALLEST[0] or height < SMALLEST[1]:
+        return "tiny"
+    return "full" if width >= FULL[0] and height >= FULL[1] else "brief"
+
+
+class MonitorScreen(Screen[None]):
+    """A screen that draws snapshots. Subclasses give `KIND`, `body`, `panes` and `draw`."""
+
+    KIND: ClassVar[str] = keys.FLEET
+    BINDINGS: ClassVar[list[BindingType]] = []
+    AUTO_FOCUS = ""
+
+    DEFAULT_CSS = """
+    MonitorScreen { layout: vertical; overflow: hidden; }
+    MonitorScreen #tiny, MonitorScreen #brief { display: none; }
+    MonitorScreen.-tiny > *, MonitorScreen.-brief > * { display: none; }
+    MonitorScreen.-tiny > #tiny { display: block; height: 1fr; }
+    MonitorScreen.-brief > #brief { display: block; height: 1fr; }
+    MonitorScreen > #body { height: 1fr; width: 1fr; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """The body between the messages for small terminals and the key bar."""
+        yield TextLines(1, id="tiny")
+        yield BriefList(id="brief")
+        with Vertical(id="body"):
+            yield from self.body()
+        yield KeyBar(self.KIND, id="keys")
+
+    def body(self) -> ComposeResult:
+        """The widgets of this screen."""
+        yield from ()
+
+    def panes(self) -> list[Widget]:
+        """What Tab goes through, in order."""
+        return []
+
+    def draw(self, fleet: FleetSnapshot) -> None:
+        """Puts the newest snapshot on the screen."""
+
+    @property
+    def monitor(self) -> TrainmonApp:
+        """The app."""
+        return cast("TrainmonApp", self.app)
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """Of this terminal."""
+        return self.monitor.look.glyphs
+
+    # What the app calls --------------------------------------------------------------------------------
+
+    def show(self, fleet: FleetSnapshot) -> None:
+        """Draws `fleet` in the way that the size of the terminal allows."""
+        width, height = self.app.size
+        size = size_class(width, height)
+        for name in ("tiny", "brief"):
+            self.set_class(size == name, f"-{name}")
+        if size == "tiny":
+            text = f"too small: {width}x{height}, needs {SMALLEST[0]}x{SMALLEST[1]}"
+            self.query_one("#tiny", TextLines).show([[Span(text, "warn")]])
+        elif size == "brief":
+            self.query_one("#brief", BriefList).show(self.monitor.rows_in_trouble_order())
+        else:
+            self.draw(fleet)
+
+    def on_mount(self) -> None:
+        """Everything is drawn once the first size is known."""
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        panes = self.panes()
+        if panes and self.focused is None:
+            panes[0].focus()
+        self.show(self.monitor.fleet)
+
+    def on_screen_resume(self) -> None:
+        """What came while another screen was in front."""
+        if self.is_mounted:
+            self.call_after_refresh(self.show, self.monitor.fleet)
+
+    def on_resize(self) -> None:
+        """A resize storm costs one drawing after each layout, never more."""
+        self.call_after_refresh(self.show, self.monitor.fleet)
+
+    # Actions that mean the same everywhere -------------------------------------------------------------
+
+    def action_move(self, how: str) -> None:
+        """Moves the cursor of the focused pane."""
+        pane = self.focused if isinstance(self.focused, LineList | ChartGrid) else next(iter(self.panes()), None)
+        if self.has_class("-brief"):
+            pane = self.query_one("#brief", BriefList)
+        if isinstance(pane, LineList | ChartGrid):
+            pane.move(how)
+
+    def action_pane(self, step: int) -> None:
+        """The next pane."""
+        panes = [pane for pane in self.panes() if pane.display]
+        if panes:
+            at = panes.index(self.focused) if self.focused in panes else -step
+            panes[(at + step) % len(panes)].focus()
+
+    def action_back(self) -> None:
+        """One screen back; never out of the program."""
+        if len(self.app.screen_stack) > 2:
+            self.app.pop_screen()
+
+    def action_help(self) -> None:
+        """The keys."""
+        self.monitor.open_help(self.KIND)
+
+    def action_palette(self) -> None:
+        """All commands by name."""
+        self.app.action_command_palette()
+
+    def action_compare(self) -> None:
+        """The pinned runs."""
+        self.monitor.open_compare()
+
+    def action_pin(self) -> None:
+        """Pins the run of this screen, or lets it go."""
+        if (run_id := self.subject()) is not None:
+            self.monitor.toggle_pin(run_id)
+
+    def action_triage(self) -> None:
+        """The walk."""
+        if (run_id := self.subject()) is not None:
+            self.monitor.open_triage(run_id)
+
+    def action_log(self) -> None:
+        """The raw log, where one is looking."""
+        if (run_id := self.subject()) is not None:
+            self.monitor.open_log(run_id, self.log_place())
+
+    def action_open(self) -> None:
+        """What is under the cursor."""
+
+    async def action_quit(self) -> None:
+        """Out."""
+        self.app.exit()
+
+    def subject(self) -> RunId | None:
+        """The run that the keys act on."""
+        return None
+
+    def log_place(self) -> tuple[str, int] | None:
+        """The (path, line number) that one is looking at."""
+        return None
+
+    def subject_row(self) -> Row | None:
+        """The row of the subject in the newest snapshot."""
+        run_id = self.subject()
+        return None if run_id is None else self.monitor.row(run_id)
+
+    def on_line_list_opened(self, event: LineList.Opened) -> None:
+        """A click on the row at the cursor does what Enter does."""
+        event.stop()
+        self.action_open()

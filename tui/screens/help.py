@@ -1,0 +1,127 @@
+"""The keys, made from the key table, and what the signs mean."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from trainmon.monitor.finding import Severity, Verdict
+from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.tui import keys
+from trainmon.tui.columns import VERDICT_STYLES
+from trainmon.tui.filter import NUMBERS, TEXTS
+from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.screens.base import MonitorScreen
+from trainmon.tui.span import Line, Span, fit, wrap
+from trainmon.tui.widgets.lines import LineList
+from trainmon.tui.widgets.panes import TextLines
+
+
+class HelpPane(LineList):
+    """Lines to read; the cursor only scrolls."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.text: list[Line] = []
+
+    def show(self, text: list[Line]) -> None:
+        """Replaces the text."""
+        self.text = text
+        self._drawn = []
+        self.redraw()
+
+    @property
+    def count(self) -> int:
+        """Lines."""
+        return len(self.text)
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        return tuple(self.text[index])
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One line."""
+        del width, at_cursor
+        return self.text[index]
+
+
+class HelpScreen(MonitorScreen):
+    """For the screen it was asked on, then for all others."""
+
+    KIND = keys.HELP
+    BINDINGS = keys.bindings_of(keys.HELP)
+
+    def __init__(self, asked_on: str) -> None:
+        super().__init__()
+        self.asked_on = asked_on
+
+    def body(self) -> ComposeResult:
+        """The text."""
+        yield TextLines(1, "bar", id="head")
+        yield HelpPane(id="text")
+
+    def panes(self) -> list[Widget]:
+        """The text."""
+        return [self.query_one("#text", HelpPane)]
+
+    def draw(self, fleet: FleetSnapshot) -> None:
+        """See `MonitorScreen`."""
+        del fleet
+        self.query_one("#head", TextLines).show([[Span(" help", "title"), Span("  j k scroll, Esc back", "muted")]])
+        pane = self.query_one("#text", HelpPane)
+        text = help_lines(self.asked_on, self.app.size.width, self.glyphs)
+        if text != pane.text:
+            pane.show(text)
+
+    def action_help(self) -> None:
+        """The same key closes it."""
+        self.action_back()
+
+
+def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """All keys, those of the screen `asked_on` first; then the signs."""
+    here = [key for key in keys.keys_of(asked_on) if not key.id.startswith("chart.") or key.id == "chart.1"]
+    lines = _section(f"keys of the {asked_on} screen", here, width)
+    others = [key for key in keys.KEYS if asked_on not in key.screens and not key.id.startswith("chart.")]
+    if asked_on != keys.RUN:
+        others.append(next(key for key in keys.KEYS if key.id == "chart.1"))
+    lines += _section("on other screens", others, width, where=True)
+    lines += [[], [Span(" signs", "heading")]]
+    meanings = {
+        Verdict.PASS: "PASS: judged, nothing found",
+        Verdict.WARN: "WARN: look at it by day",
+        Verdict.FAIL: "FAIL: look at it now",
+        Verdict.NO_DATA: "NO DATA: should be judged and cannot; says what to log",
+        Verdict.NOT_APPLICABLE: "N/A: this run has no such thing",
+    }
+    for verdict, text in meanings.items():
+        lines.append([Span(f"   {glyphs.verdicts[verdict]}  ", VERDICT_STYLES[verdict]), Span(text)])
+    rest = (
+        (glyphs.severities[Severity.INFO], "info", "INFO: worth knowing, never an alarm"),
+        (glyphs.bad, "fail", "on a chart: NaN, Inf or null was logged at this step"),
+        (glyphs.cut, "muted", "on a chart: higher than the axis (the first descent of a loss is cut, the rest never)"),
+        (glyphs.pin, "key", "pinned run; in a log, the line you came for"),
+    )
+    lines += [[Span(f"   {glyph}  ", style), Span(text)] for glyph, style, text in rest]
+    for text in (
+        "A percentage beside a value compares it with the median of the hundred values before it.",
+        "Dim curves are attempts that a restart left behind. A dashed line is a threshold.",
+        f'Filter fields: {", ".join((*TEXTS, *NUMBERS))}; words, and, or, not, ( ), "quoted words".',
+    ):
+        lines += [[], *([Span(f" {piece}", "muted")] for piece in wrap(text, width - 2))]
+    return lines
+
+
+def _section(title: str, entries: list[keys.Key], width: int, where: bool = False) -> list[Line]:
+    lines: list[Line] = [[], [Span(f" {title}", "heading")]]
+    for key in entries:
+        shown, text = (
+            ("1-9", "enlarge a chart; the same key shows all again") if key.id == "chart.1" else (key.shown, key.help)
+        )
+        if where:
+            text = f"{text} ({', '.join(key.screens)})"
+        for place, piece in enumerate(wrap(text, width - 18)):
+            lines.append([Span(f"   {fit(shown if place == 0 else '', 13)} ", "key"), Span(piece)])
+    return lines

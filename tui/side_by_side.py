@@ -1,0 +1,192 @@
+"""Two or more runs against each other: charts over a common x axis, and a table of where each stands."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.signals import BY_ID
+from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.record import FloatArray
+from trainmon.tui import numbers
+from trainmon.tui.chart import Chart
+from trainmon.tui.columns import VERDICT_STYLES
+from trainmon.tui.curve import Curve, curve_of
+from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.look import LINE_STYLES
+from trainmon.tui.slots import series_chart
+from trainmon.tui.span import Line, Span, fit
+
+SIGNALS = ("loss.train", "grad.norm", "sys.step_time")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def letter(place: int) -> str:
+    """The letter of the run at `place`.
+
+    >>> letter(0), letter(26)
+    ('A', 'A')
+    """
+    return LETTERS[place % len(LETTERS)]
+
+
+def tokens_at(run: RunSnapshot, view: SeriesView) -> FloatArray | None:
+    """Tokens seen at each step of `view`: logged, or steps times a fixed batch; None when neither is known."""
+    seen = run.series.get(SignalKey("progress.tokens"))
+    if seen is not None and seen.steps.size >= 2:
+        order = np.argsort(seen.steps, kind="stable")
+        return np.interp(view.steps, seen.steps[order], seen.values[order])
+    batch = run.facts.get("tokens_per_batch")
+    if isinstance(batch, int | float) and batch > 0:
+        return view.steps * float(batch)
+    return None
+
+
+def without_tokens(runs: list[RunSnapshot]) -> list[str]:
+    """Names of the runs that cannot be put on an axis of tokens."""
+    missing = []
+    for run in runs:
+        view = run.series.get(SignalKey("loss.train"))
+        if view is None or tokens_at(run, view) is None:
+            missing.append(run.name)
+    return missing
+
+
+def best_axis(runs: list[RunSnapshot]) -> str:
+    """Tokens where batches differ (METRICS.md), else steps."""
+    batches = {run.facts.get("tokens_per_batch") for run in runs}
+    return "tokens" if len(batches) > 1 and not without_tokens(runs) else "step"
+
+
+def overlay_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[Chart, ...]:
+    """One chart a signal with the curve of every run, its letter at its end."""
+    charts = []
+    for number, signal in enumerate(SIGNALS):
+        curves, key = [], []
+        for place, run in enumerate(runs):
+            made = _curve(run, signal, axis, letter(place), f"line{place % LINE_STYLES}", glyphs)
+            if made is not None:
+                curves.append(made[0])
+                key.append(made[1].key)
+        if curves:
+            charts.append(_chart(signal, tuple(curves), (axis, *key), str(number + 1), axis))
+    return tuple(charts)
+
+
+def apart_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[Chart, ...]:
+    """Signal by signal, one chart a run, all of a signal on the same x axis."""
+    charts = []
+    for signal in SIGNALS:
+        made = [
+            (place, one)
+            for place, run in enumerate(runs)
+            if (one := _curve(run, signal, axis, letter(place), f"line{place % LINE_STYLES}", glyphs)) is not None
+        ]
+        ends = [ends for _, (curve, _) in made if (ends := curve.range) is not None]
+        if not ends:
+            continue
+        window = (min(a for a, _ in ends), max(b for _, b in ends))
+        for place, (curve, alone) in made:
+            chart = _chart(signal, (curve,), (axis, window, alone.key), letter(place), axis)
+            charts.append(
+                replace(chart, window=window, value=alone.value, shades=alone.shades if axis == "step" else ())
+            )
+    return tuple(charts)
+
+
+def _curve(
+    run: RunSnapshot, signal: str, axis: str, label: str, style: str, glyphs: Glyphs
+) -> tuple[Curve, Chart] | None:
+    view = run.series.get(SignalKey(signal))
+    if view is None or not view.count:
+        return None
+    x = tokens_at(run, view) if axis == "tokens" else None
+    if axis == "tokens" and x is None:
+        return None
+    return curve_of(view, label, style, x), series_chart(run, [view], "", glyphs, "")
+
+
+def _chart(signal: str, curves: tuple[Curve, ...], key: tuple[object, ...], number: str, axis: str) -> Chart:
+    known = BY_ID[signal]
+    clip_start = signal == "loss.train"
+    title = known.title.removeprefix("training ")
+    return Chart(title, curves, key, number=number, unit=known.unit, x_name=axis, clip_start=clip_start)
+
+
+_TABLE = (
+    ("step", "progress", 9),
+    ("tokens", "tokens", 8),
+    ("loss", "loss.train", 7),
+    ("best loss", "best", 9),
+    ("loss at", "same", 9),
+    ("grad norm", "grad.norm", 9),
+    ("step time", "sys.step_time", 9),
+    ("tokens/s", "sys.tokens_per_second", 8),
+)
+
+
+def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs) -> list[Line]:
+    """End values, one run a line; "loss at" compares all runs at the furthest x that all of them reached."""
+    at = common_x(runs, axis)
+    heads = [f"at {numbers.count(at)}" if what == "same" else name for name, what, _ in _TABLE]
+    fits, used = [], 2 + 20 + 12
+    for place, (_, _, cells) in enumerate(_TABLE):
+        if used + cells + 1 <= width:
+            fits.append(place)
+            used += cells + 1
+    name_cells = 20 + max(0, min(30, width - used))
+    head = fit("run", name_cells) + "".join(" " + fit(heads[p], _TABLE[p][2], right=True) for p in fits)
+    lines: list[Line] = [[Span(f"   {head}  verdict", "heading", "bar"), Span(" " * width, "text", "bar")]]
+    for place, run in enumerate(runs):
+        line: Line = [Span(f" {letter(place)} ", f"label{place % LINE_STYLES}")]
+        line.append(Span(fit(run.name, name_cells, glyphs.ellipsis), "title"))
+        for p in fits:
+            _, what, cells = _TABLE[p]
+            line.append(Span(" " + fit(_value(run, what, axis, at), cells, right=True)))
+        verdict = f"  {glyphs.verdicts[run.verdict]} {run.verdict.value}"
+        lines.append([*line, Span(verdict, VERDICT_STYLES[run.verdict])])
+    return lines
+
+
+def _value(run: RunSnapshot, what: str, axis: str, at: float) -> str:
+    view = run.series.get(SignalKey("loss.train" if what in ("best", "same", "tokens") else what))
+    if what == "progress":
+        return numbers.step(math.nan if run.last_step is None else run.last_step)
+    if view is None or not view.values.size:
+        return numbers.MISSING
+    if what == "best":
+        return numbers.plain(float(view.values.min()))
+    if what == "tokens":
+        seen = tokens_at(run, view)
+        return numbers.MISSING if seen is None else numbers.count(float(seen.max()))
+    if what == "same":
+        return numbers.plain(value_at(run, axis, at))
+    return numbers.with_unit(view.last, view.unit) if what == "sys.step_time" else numbers.plain(view.last)
+
+
+def common_x(runs: list[RunSnapshot], axis: str) -> float:
+    """The furthest x that every run reached; NaN when one has no loss."""
+    ends = []
+    for run in runs:
+        view = run.series.get(SignalKey("loss.train"))
+        x = None if view is None else tokens_at(run, view) if axis == "tokens" else view.steps
+        if x is None or not x.size:
+            return math.nan
+        ends.append(float(x.max()))
+    return min(ends, default=math.nan)
+
+
+def value_at(run: RunSnapshot, axis: str, at: float) -> float:
+    """The loss of `run` where x is `at`: the newest attempt's last value not beyond it; NaN when there is none."""
+    view = run.series.get(SignalKey("loss.train"))
+    x = None if view is None else tokens_at(run, view) if axis == "tokens" else view.steps
+    if view is None or x is None or math.isnan(at):
+        return math.nan
+    reached = np.flatnonzero(x <= at)
+    if not reached.size:
+        return math.nan
+    nearest = x[reached].max()
+    return float(view.values[reached[x[reached] == nearest][-1]])

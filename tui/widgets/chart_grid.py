@@ -1,0 +1,212 @@
+"""All charts of a screen in one widget: a chart is drawn anew only when its data or its place changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from trainmon.monitor.finding import Verdict
+from trainmon.tui.arrange import Place, arrange
+from trainmon.tui.chart import Chart, draw_chart
+from trainmon.tui.columns import VERDICT_STYLES
+from trainmon.tui.slots import Absent
+from trainmon.tui.span import Line, Span, clip, fit, pad
+from trainmon.tui.widgets.lines import look_of
+
+_ROOMY = 20  # rows from which absent charts get a line each, and charts may be low
+_PACKED_WIDTH = 26
+
+
+class ChartGrid(Widget, can_focus=True):
+    """Charts in a grid. Those that do not fit, and those without data, are one short entry each at the foot."""
+
+    DEFAULT_CSS = "ChartGrid { height: 1fr; width: 1fr; }"
+
+    class Chosen(Message):
+        """A chart was clicked."""
+
+        def __init__(self, number: str) -> None:
+            self.number = number
+            super().__init__()
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.charts: tuple[Chart, ...] = ()
+        self.absent: tuple[Absent, ...] = ()
+        self.first: frozenset[str] = frozenset()
+        self.enlarged = ""
+        self.cursor = 0
+        self.nothing = ""
+        self._blocks: dict[Place, tuple[Hashable, list[Strip]]] = {}
+        self._foot: list[Strip] = []
+        self._places: list[tuple[Place, Chart]] = []
+        self._plan: Hashable = None
+
+    def show(
+        self,
+        charts: tuple[Chart, ...],
+        absent: tuple[Absent, ...] = (),
+        first: frozenset[str] = frozenset(),
+        nothing: str = "",
+    ) -> None:
+        """`first`: numbers of the charts that must not be left out; `nothing`: what to say when there is no chart."""
+        self.charts, self.absent, self.first, self.nothing = charts, absent, first, nothing
+        self.cursor = max(0, min(self.cursor, len(charts) - 1))
+        self._draw()
+
+    def enlarge(self, number: str) -> None:
+        """One chart in all the room; "" or the same number again: all of them."""
+        self.enlarged = "" if number == self.enlarged else number
+        self._draw()
+
+    def move(self, how: str) -> None:
+        """The cursor to another chart."""
+        step = {"down": 1, "page_down": 1, "up": -1, "page_up": -1}.get(how, 0)
+        last = len(self.charts) - 1
+        self.cursor = {"top": 0, "bottom": last}.get(how, max(0, min(last, self.cursor + step)))
+        if self.enlarged and self.charts:
+            self.enlarged = self.charts[self.cursor].number
+        self._draw()
+
+    @property
+    def current(self) -> Chart | None:
+        """The chart under the cursor."""
+        return self.charts[self.cursor] if self.cursor < len(self.charts) else None
+
+    # Drawing -------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        width, height = self.size
+        if not width or not height:
+            return
+        shown, packed, listed = self._choose(width, height)
+        foot = [*self._packed(packed, width), *self._listed(listed, width)]
+        places = arrange(len(shown), width, height - len(foot), self._min_height(height))
+        self._places = list(zip(places, shown, strict=False))
+        strips = look_of(self).strips(foot, width)
+        plan = (width, height, tuple(places), len(foot))
+        if plan != self._plan:
+            self._plan, self._blocks = plan, {}
+            self.refresh()
+        changed = [place for place, chart in self._places if self._draw_block(place, chart)]
+        if strips != self._foot:
+            self._foot = strips
+            changed.append(Place(0, height - len(foot), width, len(foot)))
+        if changed:
+            self.refresh(*(Region(*place) for place in changed))
+
+    def _min_height(self, height: int) -> int:
+        return 6 if height >= _ROOMY else 8
+
+    def _choose(self, width: int, height: int) -> tuple[list[Chart], list[Chart | Absent], list[Absent]]:
+        if self.enlarged:
+            return [chart for chart in self.charts if chart.number == self.enlarged], [], []
+        roomy = height >= _ROOMY
+        listed = list(self.absent) if roomy else []
+        packed: list[Chart | Absent] = [] if roomy else list(self.absent)
+        rows = math.ceil(len(packed) / max(1, width // _PACKED_WIDTH))
+        fits = len(arrange(len(self.charts), width, height - len(listed) - rows, self._min_height(height)))
+        if fits < len(self.charts):
+            # the entries of those left out take room themselves
+            rows = math.ceil((len(self.charts) - fits + len(packed)) / max(1, width // _PACKED_WIDTH))
+            fits = len(arrange(fits, width, height - len(listed) - rows, self._min_height(height)))
+        urgent = sorted(self.charts, key=lambda chart: (chart.number != "1", chart.number not in self.first))
+        kept = {chart.number for chart in urgent[:fits]}
+        left_out = [chart for chart in self.charts if chart.number not in kept]
+        packed = sorted([*left_out, *packed], key=lambda one: one.number)
+        return [chart for chart in self.charts if chart.number in kept], packed, listed
+
+    def _packed(self, entries: list[Chart | Absent], width: int) -> list[Line]:
+        across = max(1, width // _PACKED_WIDTH)
+        cells = width // across
+        lines: list[Line] = []
+        for start in range(0, len(entries), across):
+            line: Line = []
+            for entry in entries[start : start + across]:
+                line += pad(self._entry(entry, cells - 1), cells)
+            lines.append(line)
+        return lines
+
+    def _entry(self, entry: Chart | Absent, width: int) -> Line:
+        glyphs = look_of(self).glyphs
+        if isinstance(entry, Absent):
+            glyph, style = glyphs.verdicts[entry.verdict], VERDICT_STYLES[entry.verdict]
+            return [Span(f"{entry.number} ", "key"), Span(f"{glyph} ", style), Span(entry.title, "muted")]
+        worst = max(entry.shades, key=lambda shade: ("info", "warn", "fail").index(shade.style), default=None)
+        glyph, style = (worst.glyph, worst.style) if worst else (" ", "text")
+        room = max(0, width - 5 - len(entry.value))
+        title = clip(entry.title, room, glyphs.ellipsis)
+        head = [Span(f"{entry.number} ", "key"), Span(f"{glyph} ", style)]
+        return [*head, Span(title, "text"), Span(f" {entry.value}", "value")]
+
+    def _listed(self, absent: list[Absent], width: int) -> list[Line]:
+        glyphs = look_of(self).glyphs
+        lines: list[Line] = []
+        for one in absent:
+            glyph, style = glyphs.verdicts[one.verdict], VERDICT_STYLES[one.verdict]
+            head: Line = [Span(f"{one.number} ", "key"), Span(f"{glyph} ", style)]
+            reason = one.reason if one.verdict == Verdict.NOT_APPLICABLE else f"no data; {one.reason}"
+            lines.append([*head, Span(fit(f"{one.title}: {reason}", width - 4, glyphs.ellipsis), "muted")])
+        return lines
+
+    def _draw_block(self, place: Place, chart: Chart) -> bool:
+        look = look_of(self)
+        chosen = self.has_focus and chart is self.current and not self.enlarged
+        key = (chart.key, chart.value, chart.change, chosen, look.dark, look.glyphs.braille)
+        known = self._blocks.get(place)
+        if known is not None and known[0] == key:
+            return False
+        lines = draw_chart(chart, place.width, place.height, look.glyphs)
+        strips = look.strips(lines, place.width)
+        if chosen:
+            strips[0] = look.strip(lines[0], place.width, "cursor")
+        self._blocks[place] = (key, strips)
+        return True
+
+    def render_line(self, y: int) -> Strip:
+        """One line for Textual, from the blocks that lie on it."""
+        width, look = self.size.width, look_of(self)
+        foot_at = self.size.height - len(self._foot)
+        if y >= foot_at:
+            return self._foot[y - foot_at]
+        if not self._places:
+            text = self.nothing if y == 1 else ""
+            return look.strip([Span(fit(f"  {text}", width), "muted")], width)
+        parts: list[Strip] = []
+        at = 0
+        for place, _ in self._places:
+            if place.y <= y < place.y + place.height and place in self._blocks:
+                if place.x > at:
+                    parts.append(Strip([Segment(" " * (place.x - at), look.style("text"))], place.x - at))
+                parts.append(self._blocks[place][1][y - place.y])
+                at = place.x + place.width
+        return Strip.join(parts).adjust_cell_length(width, look.style("text")) if parts else look.strip([], width)
+
+    # Events --------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Everything is somewhere else now."""
+        self._plan = None
+        self._draw()
+
+    def on_focus(self) -> None:
+        """The cursor's colour tells which pane the keys go to."""
+        self._draw()
+
+    def on_blur(self) -> None:
+        """See `on_focus`."""
+        self._draw()
+
+    def on_click(self, event: events.Click) -> None:
+        """Enlarges the chart under the mouse."""
+        for place, chart in self._places:
+            if place.x <= event.x < place.x + place.width and place.y <= event.y < place.y + place.height:
+                self.post_message(self.Chosen(chart.number))
+                return

@@ -1,0 +1,109 @@
+"""The list of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from trainmon.tui import numbers
+from trainmon.tui.columns import brief_line, draw_head, draw_row
+from trainmon.tui.row import Row, RunId
+from trainmon.tui.span import Line, Span, wrap
+from trainmon.tui.widgets.lines import LineList, look_of
+
+
+class FleetTable(LineList):
+    """One row a run; the cursor stays on its run when the order changes."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.rows: list[Row] = []
+        self.pins: frozenset[RunId] = frozenset()
+        self.aged_s = 0.0
+        self.nothing = ""
+        self._cache: dict[RunId, tuple[Hashable, Line]] = {}
+        self._keys: dict[RunId, Hashable] = {}
+        self._touched = False
+
+    def show(self, rows: list[Row], pins: frozenset[RunId], aged_s: float, nothing: str) -> None:
+        """`aged_s`: seconds since the snapshot was taken; `nothing`: what to say when `rows` is empty."""
+        before = self.current
+        self.rows, self.pins, self.aged_s, self.nothing = rows, pins, aged_s, nothing
+        self._keys = {row.id: self._key_of(row) for row in rows}
+        if self._touched and before is not None:  # until a key was pressed the cursor stays on the worst run
+            self.cursor = next((i for i, row in enumerate(rows) if row.id == before.id), self.cursor)
+        self._cache = {id_: line for id_, line in self._cache.items() if id_ in self._keys}
+        self.redraw()
+
+    @property
+    def current(self) -> Row | None:
+        """The run under the cursor."""
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
+
+    def move_to(self, index: int) -> None:
+        """See `LineList`."""
+        self._touched = True
+        super().move_to(index)
+
+    @property
+    def count(self) -> int:
+        """Runs that match the filter."""
+        return len(self.rows)
+
+    def head(self) -> list[Line]:
+        """The titles."""
+        return [draw_head(self.size.width)]
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        row = self.rows[index]
+        return self._keys[row.id]
+
+    def _key_of(self, row: Row) -> Hashable:
+        return (row.id, row.run.revision, id(row.run), row.id in self.pins, numbers.age(row.age_s + self.aged_s))
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One run."""
+        row = self.rows[index]
+        key = (self._keys[row.id], width, at_cursor)
+        known = self._cache.get(row.id)
+        if known is not None and known[0] == key:
+            return known[1]
+        age_s = row.age_s + self.aged_s
+        glyphs = look_of(self).glyphs
+        line = draw_row(row, width, glyphs, age_s, at_cursor=at_cursor, pinned=row.id in self.pins)
+        self._cache[row.id] = (key, line)
+        return line
+
+    def empty(self) -> list[Line]:
+        """What was looked for."""
+        return [[], *([Span("  " + text, "muted")] for text in wrap(self.nothing, self.size.width - 4))]
+
+
+class BriefList(LineList):
+    """Runs on a terminal too small for more: verdict, name and age."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.rows: list[Row] = []
+
+    def show(self, rows: list[Row]) -> None:
+        """Runs in trouble first."""
+        self.rows = rows
+        self.redraw()
+
+    @property
+    def count(self) -> int:
+        """All runs."""
+        return len(self.rows)
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        return (self.rows[index].id, id(self.rows[index].run))
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One run."""
+        return brief_line(self.rows[index], width, look_of(self).glyphs, at_cursor=at_cursor)
+
+    def empty(self) -> list[Line]:
+        """Nothing yet."""
+        return [[Span("no runs yet", "muted")]]

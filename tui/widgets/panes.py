@@ -1,0 +1,286 @@
+"""Small panes: lines of text, the triage checklist, the alerts, a run's log."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from textual.strip import Strip
+from textual.widget import Widget
+
+from trainmon.monitor.finding import Episode
+from trainmon.monitor.snapshot import TriageStep
+from trainmon.tails.status import LogLine
+from trainmon.tui import numbers
+from trainmon.tui.columns import VERDICT_STYLES
+from trainmon.tui.span import Line, Span, fit, wrap
+from trainmon.tui.widgets.lines import LineList, look_of
+
+
+class TextLines(Widget):
+    """A few lines that someone else composes; drawn anew only when they differ."""
+
+    DEFAULT_CSS = "TextLines { height: auto; width: 1fr; }"
+
+    def __init__(self, rows: int = 1, ground: str = "", id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.styles.height = rows
+        self.ground = ground
+        self.shown: list[Line] = []
+
+    def show(self, lines: list[Line]) -> None:
+        """Replaces what stands there."""
+        if lines != self.shown:
+            self.shown = lines
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One line for Textual."""
+        line = self.shown[y] if y < len(self.shown) else []
+        return look_of(self).strip(line, self.size.width, self.ground)
+
+
+class TriagePane(LineList):
+    """The seven steps with their verdicts; under them what the step at the cursor found, and what to do."""
+
+    def __init__(self, id: str | None = None, detail: bool = True) -> None:
+        super().__init__(id)
+        self.steps: tuple[TriageStep, ...] = ()
+        self.detail = detail
+        self._run: Hashable = None
+
+    def show(self, steps: tuple[TriageStep, ...], run: Hashable) -> None:
+        """For a run not shown before the cursor goes to the step that explains it."""
+        if run != self._run:
+            self._run = run
+            self.cursor = next((i for i, step in enumerate(steps) if step.explains), 0)
+        if steps != self.steps:
+            self.steps = steps
+            self._drawn = []
+        self.redraw()
+
+    @property
+    def current(self) -> TriageStep | None:
+        """The step at the cursor."""
+        return self.steps[self.cursor] if self.cursor < len(self.steps) else None
+
+    @property
+    def count(self) -> int:
+        """Seven."""
+        return len(self.steps)
+
+    def head(self) -> list[Line]:
+        """The title."""
+        return [[Span(" triage", "heading", "bar"), Span("  in this order, first cause wins", "faint", "bar")]]
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        return self.steps[index]
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One step."""
+        step, glyphs = self.steps[index], look_of(self).glyphs
+        mark = glyphs.cursor if at_cursor else " "
+        style = VERDICT_STYLES[step.verdict]
+        title = fit(step.title, min(12, max(6, width // 3)), glyphs.ellipsis)
+        room = width - 4 - len(title) - 1
+        what = step.what if step.what else step.verdict.value
+        return [
+            Span(mark, "key"),
+            Span(f" {glyphs.verdicts[step.verdict]} ", style),
+            Span(title, "title" if step.explains else "text"),
+            Span(f" {fit(what, room, glyphs.ellipsis)}", "text" if step.explains else "muted"),
+        ]
+
+    def _key_at(self, y: int) -> Hashable:
+        index = self.top + y
+        return ("detail", y, self.cursor) if index >= self.count else super()._key_at(y)
+
+    def render_line(self, y: int) -> Strip:
+        """Rows, then the detail."""
+        width = self.size.width
+        below = y - 1 - self.count - 1
+        if not self.detail or below < 0 or self.current is None:
+            return super().render_line(y)
+        lines = step_detail(self.current, width - 2)
+        line = lines[below] if below < len(lines) else []
+        return look_of(self).strip([Span(" "), *line], width)
+
+
+def step_detail(step: TriageStep, width: int) -> list[Line]:
+    """What, why and what next of one step, wrapped."""
+    lines: list[Line] = []
+    for label, text, style in (("what", step.what, "text"), ("why", step.why, "muted"), ("next", step.next, "value")):
+        for place, piece in enumerate(wrap(text, width - 6)):
+            lines.append([Span(f"{label if place == 0 else '':<5} ", "key"), Span(piece, style)])
+    if step.explains:
+        lines.append([Span("this explains it; the walk stops here", "faint")])
+    return lines
+
+
+def newest_first(episodes: tuple[Episode, ...]) -> list[Episode]:
+    """Unseen open ones before all others, then by where they began, newest first."""
+    return sorted(episodes, key=lambda one: (one.recovered or one.acknowledged, -one.first_step, one.id))
+
+
+class AlertPane(LineList):
+    """Episodes of one run, newest first."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.episodes: list[Episode] = []
+        self.now = 0.0
+
+    def show(self, episodes: tuple[Episode, ...], now: float) -> None:
+        """`now`: wall seconds, to tell whether a snooze still lasts. The cursor stays on its episode."""
+        before = self.current
+        self.episodes, self.now = newest_first(episodes), now
+        if before is not None and self.cursor:
+            self.cursor = next((i for i, one in enumerate(self.episodes) if one.id == before.id), self.cursor)
+        self.redraw()
+
+    @property
+    def current(self) -> Episode | None:
+        """The episode under the cursor."""
+        return self.episodes[self.cursor] if self.cursor < len(self.episodes) else None
+
+    @property
+    def count(self) -> int:
+        """Open and recovered."""
+        return len(self.episodes)
+
+    def head_key(self) -> Hashable:
+        """The title counts."""
+        return tuple(one.recovered or one.acknowledged for one in self.episodes)
+
+    def head(self) -> list[Line]:
+        """The title."""
+        unseen = sum(not (one.recovered or one.acknowledged) for one in self.episodes)
+        text = f"  {unseen} open of {len(self.episodes)}, newest first" if self.episodes else "  none"
+        if self.count > max(1, self.size.height - 1):
+            text += f"  ({self.cursor + 1}/{self.count})"
+        return [[Span(" alerts", "heading", "bar"), Span(text, "faint", "bar")]]
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        one = self.episodes[index]
+        return (one.id, one.severity, one.last_step, one.recovered, one.acknowledged, self._snoozed(one), one.what)
+
+    def _snoozed(self, one: Episode) -> bool:
+        return one.snoozed_until is not None and one.snoozed_until > self.now
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One episode."""
+        one, glyphs = self.episodes[index], look_of(self).glyphs
+        status = "recovered" if one.recovered else "seen" if one.acknowledged else "open"
+        if self._snoozed(one):
+            status = "snoozed"
+        since = f"step {numbers.step(one.first_step)}"
+        if one.last_step > one.first_step:
+            since += f"-{numbers.step(one.last_step)}"
+        style = one.severity.name.lower()
+        line = [
+            Span(glyphs.cursor if at_cursor else " ", "key"),
+            Span(f" {glyphs.severities[one.severity]} {one.severity.name:<4} ", style),
+            Span(f"{status:<9} ", "muted" if status != "open" else "value"),
+            Span(fit(since, 16, glyphs.ellipsis) + " ", "text"),
+        ]
+        room = width - 36
+        if width >= 120:
+            line.append(Span(fit(str(one.signal), 20, glyphs.ellipsis) + " ", "muted"))
+            room -= 21
+        return [*line, Span(fit(one.what or one.kind, max(1, room), glyphs.ellipsis))]
+
+    def empty(self) -> list[Line]:
+        """Nothing is also an answer."""
+        return [[Span("  nothing unusual so far", "muted")]]
+
+
+_LINE_STYLES = {"text": "muted", "metric": "metric", "note": "note", "error": "error"}
+
+
+class LogPane(LineList):
+    """Raw lines. Follows the newest while the cursor is on the last line; stays where it is otherwise."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.lines_: tuple[LogLine, ...] = ()
+        self.title = "log"
+        self.shift = 0
+        self.waiting = ""
+        self.marked: tuple[str, int] | None = None
+
+    def show(self, lines: tuple[LogLine, ...], title: str, waiting: str = "") -> None:
+        """`waiting`: what to say in place of lines that were asked for and are not here yet."""
+        following = self.cursor >= self.count - 1
+        before = self.current
+        self.title, self.waiting = title, waiting
+        if lines is not self.lines_:
+            self.lines_ = lines
+            if following:
+                self.cursor = len(lines) - 1
+            elif before is not None:
+                self.cursor = self.index_of(before.path, before.line_no, self.cursor)
+        self.redraw()
+
+    def index_of(self, path: str, line_no: int, default: int = -1) -> int:
+        """Where that line is shown."""
+        for index, line in enumerate(self.lines_):
+            if line.line_no == line_no and line.path == path:
+                return index
+        return default
+
+    def mark(self, path: str, line_no: int) -> bool:
+        """Puts the cursor on that line, in the middle of the pane; False when it is not here."""
+        index = self.index_of(path, line_no)
+        if index < 0:
+            return False
+        self.marked = (path, line_no)
+        self.cursor = index
+        self.top = max(0, index - self.page // 2)
+        self._drawn = []
+        self.redraw()
+        return True
+
+    @property
+    def current(self) -> LogLine | None:
+        """The line under the cursor."""
+        return self.lines_[self.cursor] if 0 <= self.cursor < len(self.lines_) else None
+
+    @property
+    def count(self) -> int:
+        """Lines at hand."""
+        return len(self.lines_)
+
+    def head_key(self) -> Hashable:
+        """The title tells where one is."""
+        return (self.title, self.cursor, self.count)
+
+    def head(self) -> list[Line]:
+        """The title."""
+        place = f"  line {self.current.line_no}" if self.current else ""
+        return [[Span(f" {self.title}", "heading", "bar"), Span(place, "faint", "bar")]]
+
+    def scroll_sideways(self, cells: int) -> None:
+        """Long lines."""
+        self.shift = max(0, self.shift + cells)
+        self._drawn = []
+        self.redraw()
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        return (self.lines_[index], self.shift, self.marked)
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One line of the log."""
+        line, glyphs = self.lines_[index], look_of(self).glyphs
+        marked = self.marked == (line.path, line.line_no)
+        mark = glyphs.cursor if at_cursor else glyphs.pin if marked else " "
+        number = f"{line.line_no:>7} "
+        style = _LINE_STYLES.get(line.kind, "text")
+        room = max(1, width - len(number) - 1)
+        text = fit(line.text[self.shift :], room, glyphs.ellipsis)
+        return [Span(mark, "key"), Span(number, "faint"), Span(text, style)]
+
+    def empty(self) -> list[Line]:
+        """Not there, or not yet."""
+        return [[Span(f"  {text}", "muted")] for text in wrap(self.waiting or "no lines", self.size.width - 4)]
