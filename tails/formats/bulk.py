@@ -1,0 +1,177 @@
+"""Records of one plan, many at once: the same meaning that `RecordReader.read` gives them one by one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from trainmon.tails.formats.config_facts import fact_of_constant
+from trainmon.tails.formats.kinds import PLAIN, SPLIT_KEYS, TYPE_KEYS, RecordKind, Role, kind_of
+from trainmon.tails.formats.records import RecordReader
+from trainmon.tails.formats.stamps import epoch_seconds, parse_stamp, stamp_keys, stamp_order
+from trainmon.tails.formats.struct_plan import Columns, Marks, StructPlan
+from trainmon.tails.formats.table import Batch
+from trainmon.tails.record import FloatArray, IntArray, Mark, TimeKind
+from trainmon.tails.steps import BoolArray, is_training_key
+
+Texts = dict[str, list[str | None]]
+
+
+class Bulk:
+    """Adds decoded records to the reader's table."""
+
+    def __init__(self, reader: RecordReader) -> None:
+        self.reader = reader
+
+    def add(self, plan: StructPlan, records: list[Any], loose: bool, offsets: IntArray, lines: IntArray) -> int:
+        """Adds `records`, which stand at `offsets` and `lines`; how many were taken in.
+
+        Fewer than all when one of them is no row of numbers: that one must be read by itself.
+        """
+        texts = plan.texts(records)
+        columns, marks = plan.columns(records, loose=loose)
+        kinds = self._kinds(columns, marks, texts, len(records))
+        stop = next((i for i, kind in enumerate(kinds) if kind.role is Role.FACTS), len(records)) if kinds else None
+        if stop is not None and stop < len(records):
+            if stop == 0:
+                return 0
+            return self.add(plan, records[:stop], loose, offsets[:stop], lines[:stop])
+        self._add_rows(columns, marks, texts, kinds, offsets, lines)
+        return len(records)
+
+    def _kinds(self, columns: Columns, marks: Marks, texts: Texts, count: int) -> list[RecordKind]:
+        typed = [key for key in (*TYPE_KEYS, *SPLIT_KEYS) if key in texts]
+        if not typed:
+            return []
+        training = _any_logged(columns, marks, [key for key in columns if is_training_key(key)], count).tolist()
+        rows = list(zip(training, *(texts[key] for key in typed), strict=True))
+        known = {
+            row: kind_of({key: text for key, text in zip(typed, row[1:], strict=True) if text is not None}, row[0])
+            for row in set(rows)
+        }
+        return [known[row] for row in rows] if any(kind is not PLAIN for kind in known.values()) else []
+
+    def _add_rows(
+        self, columns: Columns, marks: Marks, texts: Texts, kinds: list[RecordKind], offsets: IntArray, lines: IntArray
+    ) -> None:
+        reader, count = self.reader, len(offsets)
+        times, time_kinds = _times(columns, texts, count)
+        step_key = reader.chooser.key
+        raw = columns
+        steps = columns.get(step_key, np.full(count, math.nan))
+        steps = np.where(np.isinf(steps), math.nan, steps) if np.isinf(steps).any() else steps
+        columns = {key: column for key, column in columns.items() if key != step_key}
+        marks = {key: mark for key, mark in marks.items() if key != step_key}
+        if kinds:
+            columns, marks = _renamed(columns, marks, kinds)
+        keep = self._filled(columns, marks, count)
+        own = self._own_steps(steps, columns, marks, keep)
+        batch = Batch(own, times, offsets, lines, columns, marks)
+        self._see_constants(raw, own, lines, keep)
+        known = own[~np.isnan(own)] if keep is None else own[keep & ~np.isnan(own)]
+        if keep is not None:
+            batch, time_kinds = batch.rows(keep), [kind for kind, kept in zip(time_kinds, keep, strict=True) if kept]
+        if len(batch):
+            self._put(batch, step_key, time_kinds)
+            reader.rows_were_read(float(known[-1]) if len(known) else None)
+
+    def _filled(self, columns: Columns, marks: Marks, count: int) -> BoolArray | None:
+        """Which rows logged anything; None when all did."""
+        for key, column in columns.items():
+            if key not in marks and not np.isnan(column).any():
+                return None
+        filled = _any_logged(columns, marks, list(columns), count)
+        return None if filled.all() else filled
+
+    def _own_steps(self, steps: FloatArray, columns: Columns, marks: Marks, keep: BoolArray | None) -> FloatArray:
+        keys = [key for key in columns if is_training_key(key)]
+        training = _any_logged(columns, marks, keys, len(steps))
+        if keep is None:
+            return self.reader.track.own_steps(steps, None if training.all() else training)
+        own = steps.copy()
+        own[keep] = self.reader.track.own_steps(steps[keep], training[keep])
+        return own
+
+    def _see_constants(self, columns: Columns, steps: FloatArray, lines: IntArray, keep: BoolArray | None) -> None:
+        for key, column in columns.items():
+            if fact_of_constant(key) is None or key == self.reader.chooser.key:
+                continue
+            logged = ~np.isnan(column) if keep is None else keep & ~np.isnan(column)
+            rows = np.flatnonzero(logged)
+            values = column[rows]
+            # The first two rows of each stretch of one value say all there is to say, and the first that the step allows.
+            fresh = np.ones(len(rows), np.bool_)
+            if len(rows) > 2:
+                fresh[2:] = (values[2:] != values[1:-1]) | (values[2:] != values[:-2]) | ~(values[1:-1] > steps[rows[1:-1]])
+            for row in rows[fresh].tolist():
+                self.reader.constants.see(
+                    key, float(column[row]), float(steps[row]), int(lines[row]), self.reader.parsed.facts
+                )
+
+    def _put(self, batch: Batch, step_key: str, time_kinds: list[TimeKind]) -> None:
+        distinct = set(time_kinds) - {TimeKind.NONE}
+        if len(distinct) < 2:
+            self.reader.table.add(batch, step_key, next(iter(distinct), TimeKind.NONE))
+            return
+        start = 0
+        current = TimeKind.NONE
+        for index, kind in enumerate((*time_kinds, None)):
+            if kind is TimeKind.NONE or kind is current:
+                continue
+            if current is TimeKind.NONE and kind is not None:
+                current = kind
+                continue
+            self.reader.table.add(batch.rows(np.arange(start, index)), step_key, current)
+            start, current = index, kind or TimeKind.NONE
+
+
+def _any_logged(columns: Columns, marks: Marks, keys: list[str], count: int) -> BoolArray:
+    out = np.zeros(count, np.bool_)
+    for key in keys:
+        mark = marks.get(key)
+        out |= ~np.isnan(columns[key]) if mark is None else mark != Mark.ABSENT
+        if out.all():
+            break
+    return out
+
+
+def _times(columns: Columns, texts: Texts, count: int) -> tuple[FloatArray, list[TimeKind]]:
+    times = np.full(count, math.nan)
+    kinds = [TimeKind.NONE] * count
+    for key in stamp_keys({**columns, **texts}):
+        if key in columns:
+            seconds = epoch_seconds(columns[key])
+            for index in np.flatnonzero(np.isnan(times) & ~np.isnan(seconds)).tolist():
+                kinds[index] = TimeKind.ABSOLUTE
+            times = np.where(np.isnan(times), seconds, times)
+        for index, text in enumerate(texts.get(key, ())):
+            if text is not None and times[index] != times[index]:
+                times[index], kinds[index] = parse_stamp(text)
+    return times, kinds
+
+
+def _renamed(columns: Columns, marks: Marks, kinds: list[RecordKind]) -> tuple[Columns, Marks]:
+    """The columns under the keys that each row's kind gives them."""
+    out: Columns = {}
+    out_marks: Marks = {}
+    for kind in dict.fromkeys(kinds):
+        mask = np.array([other is kind or other == kind for other in kinds])
+        for key, column in columns.items():
+            mark = marks.get(key)
+            logged = mask & (~np.isnan(column) if mark is None else mark != Mark.ABSENT)
+            if not logged.any():
+                continue
+            name = key if stamp_order(key) is not None else kind.key(key)
+            target = out.setdefault(name, np.full(len(column), math.nan))
+            target[logged] = column[logged]
+            if mark is not None or name in out_marks:
+                _merge_marks(out_marks, name, target, logged, mark)
+    return out, out_marks
+
+
+def _merge_marks(marks: Marks, name: str, column: FloatArray, logged: BoolArray, mark: Any) -> None:
+    if name not in marks:
+        marks[name] = np.where(np.isnan(column), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
+    marks[name][logged] = Mark.NUMBER if mark is None else mark[logged]

@@ -1,0 +1,137 @@
+"""Values of structured records: what is a number, what is text, and nested values laid flat.
+
+Nested objects become ``outer/inner``; lists of numbers ``key[0]``, ``key[1]``; lists of more than
+`LIST_LIMIT` values are left out (token ids, histograms). Booleans are no numbers. Whether a string or a null of a key counts is settled by
+the first value the key had: a key that began as text stays text, and only real numbers under it count.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+LIST_LIMIT = 512
+KEY_LIMIT = 20_000
+_KEY_LENGTH = 300
+_DEPTH = 12
+_NUMERIC = re.compile(r"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF(?:INITY)?)\s*")
+_TEXT_LIMIT = 500
+
+
+def number_in(text: str) -> float | None:
+    """The number that a string holds and nothing else; None when it holds none.
+
+    >>> number_in("0.5"), number_in("-Infinity"), number_in("1:03"), number_in("1_000")
+    (0.5, -inf, None, None)
+    """
+    if len(text) > 400 or _NUMERIC.fullmatch(text) is None:
+        return None
+    return float(text)
+
+
+def as_float(value: float) -> float:
+    """`value` as a float; integers beyond its range become infinite.
+
+    >>> as_float(-(10**400))
+    -inf
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _leaves(value: object, limit: int) -> int:
+    """How many values a nested list holds; stops counting beyond `limit`."""
+    if not isinstance(value, list | tuple):
+        return 1
+    count = 0
+    for inner in value:
+        count += _leaves(inner, limit - count)
+        if count > limit:
+            break
+    return count
+
+
+class Kind(Enum):
+    """What the first value of a key was: a null alone does not say."""
+
+    UNKNOWN = 0
+    NUMBER = 1
+    TEXT = 2
+
+
+class KeyTable:
+    """The keys of one source and what they began as; at most `KEY_LIMIT` of them, later ones are not kept."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, Kind] = {}
+
+    def cell(self, key: str, value: object, put: Callable[[str, float | None], None]) -> bool:
+        """Hands the number (None for a logged null) that scalar `value` stands for to `put`.
+
+        Returns False when the value is text, or a boolean, and no number.
+        """
+        kind = self.kinds.get(key)
+        if kind is None:
+            if len(self.kinds) >= KEY_LIMIT or len(key) > _KEY_LENGTH:
+                return True
+            kind = self.kinds[key] = Kind.UNKNOWN
+        if isinstance(value, bool):
+            self._settle(key, kind, Kind.TEXT)
+            return False
+        if isinstance(value, int | float):
+            self._settle(key, kind, Kind.NUMBER)
+            put(key, as_float(value))
+            return True
+        if value is None:
+            if kind is not Kind.TEXT:
+                put(key, None)
+            return True
+        number = number_in(value) if isinstance(value, str) and kind is not Kind.TEXT else None
+        if number is None:
+            self._settle(key, kind, Kind.TEXT)
+            return False
+        self._settle(key, kind, Kind.NUMBER)
+        put(key, number)
+        return True
+
+    def _settle(self, key: str, kind: Kind, found: Kind) -> None:
+        if kind is Kind.UNKNOWN:
+            self.kinds[key] = found
+
+    def flatten(
+        self, key: str, value: object, put: Callable[[str, float | None], None], texts: dict[str, str] | None
+    ) -> None:
+        """Lays `value` flat: numbers and nulls to `put`, strings to `texts` (cut short)."""
+        self._flatten(key, value, put, texts, 0)
+
+    def _flatten(
+        self, key: str, value: Any, put: Callable[[str, float | None], None], texts: dict[str, str] | None, depth: int
+    ) -> None:
+        if isinstance(value, dict):
+            if depth < _DEPTH:
+                for name, inner in value.items():
+                    self._flatten(f"{key}/{name}" if key else str(name), inner, put, texts, depth + 1)
+        elif isinstance(value, list | tuple):
+            if depth < _DEPTH and _leaves(value, LIST_LIMIT) <= LIST_LIMIT:
+                for index, inner in enumerate(value):
+                    if not isinstance(inner, str):
+                        self._flatten(f"{key}[{index}]", inner, put, None, depth + 1)
+        elif not self.cell(key, value, put) and texts is not None and isinstance(value, str):
+            texts[key] = value[:_TEXT_LIMIT]
+
+    def row(self, record: dict[str, Any]) -> tuple[dict[str, float | None], dict[str, str]]:
+        """One record laid flat: its numbers and nulls, and its texts.
+
+        >>> KeyTable().row({"loss": 2, "opt": {"lr": "1e-4"}, "load": [3, 4], "done": True, "note": "x", "eval": None})
+        ({'loss': 2.0, 'opt/lr': 0.0001, 'load[0]': 3.0, 'load[1]': 4.0, 'eval': None}, {'note': 'x'})
+        """
+        values: dict[str, float | None] = {}
+        texts: dict[str, str] = {}
+        for key, value in record.items():
+            self._flatten(key, value, values.__setitem__, texts, 1)
+        return values, texts

@@ -1,0 +1,216 @@
+"""JSON lines with any keys: flat or nested, typed events, long form, MLPerf logs, with NaN tokens and torn lines."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import msgspec
+
+from trainmon.tails.formats.base import LineFormat
+from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.cells import KeyTable
+from trainmon.tails.formats.json_text import objects_in
+from trainmon.tails.formats.line_index import Lines
+from trainmon.tails.formats.mllog import is_mllog, unwrap
+from trainmon.tails.formats.records import RecordReader, Values
+from trainmon.tails.formats.struct_plan import Seen, StructPlan
+from trainmon.tails.record import NoteKind, Parsed
+from trainmon.tails.steps import StepChooser
+
+_BOM = b"\xef\xbb\xbf"
+_PIECE = 32 * 1024
+_SMALLEST_PIECE = 2 * 1024
+_BATCH = 4096
+_SLICE = 2 * 1024 * 1024
+_HOLD_LIMIT = 4 * 1024 * 1024
+_NOTES_LIMIT = 20
+_LEARN_FIRST = 4  # records read one by one before the first plan
+_HEAD = 64 * 1024
+_OBJECT_LINE = re.compile(rb'\s*(?:\d+:\s*)?(?::::MLLOG\s*)?\{\s*(?:"|\}\s*$)')
+_PREFIXED = re.compile(rb"\s*(?:\d+:\s*)?:::MLLOG\s*\{")
+_UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+class JsonLines(LineFormat):
+    """One JSON object a line."""
+
+    name = "jsonl"
+    samples: ClassVar[tuple[bytes, ...]] = (
+        b'{"step": 1, "loss": 10.9, "lr": 1e-05}\n{"step": 2, "loss": 10.1, "lr": 2e-05}\n',
+        b'{"event": "run_start", "config": {"max_iters": 10}}\n{"event": "train_step", "iter": 0, "loss": NaN}\n',
+        b'{"loss/total": 3.25, "step": 20}\n',
+        b'\xef\xbb\xbf{"name": "loss", "step": 0, "value": 3.5}\r\n',
+    )
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.reader = RecordReader(source)
+        self._bulk = Bulk(self.reader)
+        self._held: tuple[bytes, int, int] | None = None
+        self._seen: dict[str, Seen] = {}
+        self._plan: StructPlan | None = None
+        self._stale = 0
+        self._patience = _LEARN_FIRST
+        self._piece = _PIECE
+        self._news = False
+        self._unreadable_notes = 0
+
+    @classmethod
+    def sniff(cls, head: bytes) -> float:
+        """The share of lines that begin an object and can be read."""
+        lines = head.removeprefix(_BOM).split(b"\n")
+        whole = [line for line in lines[:-1] if line.strip(b" \t\r\x00")]
+        if not whole:
+            return 0.45 if _OBJECT_LINE.match(lines[-1]) and not lines[-1].lstrip()[1:2].isspace() else 0.0
+        whole = whole[:50]
+        objects = sum(1 for line in whole if _OBJECT_LINE.match(line) and objects_in(line)[0])
+        return 0.9 * objects / len(whole) if objects * 2 > len(whole) or objects >= 5 else 0.0
+
+    def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
+        """See `LineFormat`."""
+        return self._read(data, offset, line_no, final=False)
+
+    def finish(self) -> Parsed:
+        """See `LineFormat`."""
+        return self._read(b"", 0, 1, final=True)
+
+    def _read(self, data: bytes, offset: int, line_no: int, *, final: bool) -> Parsed:
+        out = Parsed(lines=data.count(b"\n") + (not data.endswith(b"\n") if data else 0))
+        if self._held is not None:
+            before, offset, line_no = self._held
+            data, self._held = before + data, None
+        at = 0
+        while at < len(data):
+            end = data.rfind(b"\n", at, at + _SLICE) + 1 or data.find(b"\n", at) + 1 or len(data)
+            if len(data) - at <= _SLICE:
+                end = len(data)
+            lines = Lines(data[at:end], offset + at, line_no)
+            stopped = self._read_lines(lines, final=final or len(data) - at > _HOLD_LIMIT)
+            if stopped is not None:
+                start = at + lines.starts[stopped]
+                self._held = (data[start:], offset + start, int(lines.numbers[stopped]))
+                break
+            at, line_no = end, line_no + lines.count
+        out.add(self.reader.take())
+        return out
+
+    def _read_lines(self, lines: Lines, *, final: bool) -> int | None:
+        """Reads all lines; the index of the first that must be held back, if any."""
+        at, total = 0, len(lines)
+        while at < total:
+            self._renew_plan(total - at)
+            if self._plan is not None and lines.simple[at]:
+                taken, blocked = self._read_fast(self._plan, lines, at)
+                at += taken
+                if not blocked:
+                    continue
+            if not self._read_slow(lines, at, final=final):
+                return at
+            at += 1
+        return None
+
+    def _read_fast(self, plan: StructPlan, lines: Lines, start: int) -> tuple[int, bool]:
+        """Reads simple lines in bulk; how many, and whether the next one must be read by itself."""
+        at, stop = start, lines.piece_end(start, self._piece)
+        records: list[Any] = []
+        loose = blocked = False
+        while True:
+            decoded = _decode(plan, lines, at, stop)
+            if decoded is None:
+                self._piece = max(_SMALLEST_PIECE, self._piece // 2)
+                if stop - at == 1:
+                    blocked = True
+                    break
+                stop = at + (stop - at) // 2
+                continue
+            records += decoded[0]
+            loose = loose or decoded[1]
+            at = stop
+            if len(records) >= _BATCH or at >= len(lines) or not lines.simple[at]:
+                break
+            self._piece = min(_PIECE, self._piece * 2)
+            stop = lines.piece_end(at, self._piece)
+        if not records:
+            return 0, blocked
+        where = slice(start, at)
+        taken = self._bulk.add(plan, records, loose, lines.offsets[where], lines.numbers[where])
+        return taken, blocked or taken < len(records)
+
+    def _read_slow(self, lines: Lines, index: int, *, final: bool) -> bool:
+        """Reads one line whatever is in it; False when it must be held back."""
+        text = lines.text(index)
+        offset, line_no = int(lines.offsets[index]), int(lines.numbers[index])
+        objects, lost = objects_in(text) if text.strip(b" \t\r\x00") else ([], 0)
+        for place, record in objects:
+            plain = self._plain(record)
+            if plain is None:
+                continue
+            taken = self.reader.read(
+                plain, offset + place, line_no, lambda: self._following(lines, index, objects, place), final=final
+            )
+            if not taken:
+                return False
+            if plain is record and len(objects) == 1 and self.reader.took_row:
+                self._learn(record)
+        if lost and not (objects and _PREFIXED.match(text)):
+            self._note_unreadable(text, offset, line_no)
+        return True
+
+    def _plain(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        return unwrap(record) if is_mllog(record) else record
+
+    def _following(self, lines: Lines, index: int, objects: list[tuple[int, dict[str, Any]]], place: int) -> list[Values]:
+        """The numbers of the records behind this one, as many as the choice of the step may need."""
+        out: list[Values] = []
+        rest = [record for at, record in objects if at > place]
+        while len(out) < StepChooser.LOOK_AHEAD:
+            while not rest:
+                index += 1
+                if index >= len(lines):
+                    return out
+                rest = [record for _, record in objects_in(lines.text(index))[0]]
+            plain = self._plain(rest.pop(0))
+            values = KeyTable().row(plain)[0] if plain is not None else {}
+            if values:
+                out.append(values)
+        return out
+
+    def _learn(self, record: dict[str, Any]) -> None:
+        """Remembers the types under the keys of a record, for the next plan."""
+        news = False
+        for key, value in record.items():
+            seen = self._seen.get(key)
+            if seen is None:
+                seen = self._seen[key] = Seen()
+            news = seen.add(value) or news
+        self._stale += 1
+        self._news = self._news or news
+
+    def _renew_plan(self, lines_left: int) -> None:
+        """Makes a new plan when enough records did not fit the old one; ever rarer, since making one costs."""
+        if not self._news or self._stale < self._patience or lines_left < _LEARN_FIRST:
+            return
+        self._news, self._stale = False, 0
+        self._patience = min(self._patience * 2, 4096)
+        self._plan = StructPlan.make(self._seen, self.reader.keys) if self._step_is_settled() else None
+
+    def _step_is_settled(self) -> bool:
+        """Whether no record read in bulk could still bring the choice of the step."""
+        chooser = self.reader.chooser
+        return chooser.decided or not any(map(chooser.could_choose, self.reader.keys.kinds))
+
+    def _note_unreadable(self, text: bytes, offset: int, line_no: int) -> None:
+        self.reader.parsed.unreadable += 1
+        if self._unreadable_notes < _NOTES_LIMIT:
+            self._unreadable_notes += 1
+            self.reader.note(NoteKind.UNREADABLE, text[:200].decode("utf-8", "replace"), offset, line_no)
+
+
+def _decode(plan: StructPlan, lines: Lines, start: int, stop: int) -> tuple[list[Any], bool] | None:
+    """The records of some lines, one a line; None when the plan does not fit all of them."""
+    try:
+        records, loose = plan.decode(lines.span(start, stop))
+    except _UNFIT:
+        return None
+    return (records, loose) if len(records) == stop - start else None

@@ -1,0 +1,38 @@
+"""Long form: one value a record, whose name is itself a value (``{"name": "loss", "step": 3, "value": 1.5}``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from trainmon.tails.formats.stamps import stamp_order
+from trainmon.tails.steps import step_rank
+
+NAME_KEYS = ("metric_name", "metric", "name", "tag", "key")
+VALUE_KEYS = ("value", "metric_value", "scalar_value", "val")
+_NAME_LIMIT = 200
+_OTHER_NUMBERS = 5  # the value and a few labels; with more beside it the record is wide
+
+
+def could_be_long_form(keys: Iterable[str]) -> bool:
+    """Whether records with these keys may be in long form."""
+    present = set(keys)
+    return not present.isdisjoint(NAME_KEYS) and not present.isdisjoint(VALUE_KEYS)
+
+
+def long_form(values: Mapping[str, float | None], texts: Mapping[str, str]) -> dict[str, float | None] | None:
+    """The record as a row, its value under its name, beside step and time; None when it is not in long form.
+
+    >>> long_form({"step": 3.0, "value": 1.5}, {"name": "loss"})
+    {'step': 3.0, 'loss': 1.5}
+    """
+    name_key = next((key for key in NAME_KEYS if key in texts), None)
+    value_key = next((key for key in VALUE_KEYS if key in values), None)
+    if name_key is None or value_key is None or len(texts[name_key]) > _NAME_LIMIT:
+        return None
+    row = {
+        key: value for key, value in values.items() if step_rank(key) is not None or stamp_order(key) is not None
+    }
+    if len(values) - len(row) > _OTHER_NUMBERS:
+        return None
+    row[texts[name_key]] = values[value_key]
+    return row

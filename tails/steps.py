@@ -1,0 +1,223 @@
+"""Which key of a record is its step, and which rows count on another counter.
+
+The choice is made on the first record that offers a candidate and never changes after: it depends on the order of
+the records alone, not on how the bytes arrive. The optimiser's step wins over the log call, the micro-step, counts
+of samples and the epoch. Counters that may stand still (epochs, batches, samples) are *weak*: they are taken only
+when they are seen to rise from one record to the next of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmon.tails.record import FloatArray
+
+BoolArray = NDArray[np.bool_]
+
+_BY_RANK: tuple[tuple[str, ...], ...] = (
+    ("global_step", "globalstep", "global_steps", "optimizer_step", "optimizer_steps", "optim_step", "opt_step"),
+    (
+        *("step", "steps", "current_step", "current_steps", "cur_step", "train_step", "training_step", "train_steps"),
+        *("trainstep", "step_number", "step_num", "step_idx", "step_id", "nstep", "stepnum", "step_count"),
+    ),
+    (
+        *("iteration", "iter", "iters", "iterations", "it", "itr", "iteration_number", "iter_num", "iter_no"),
+        *("current_iteration", "current_iter", "cur_iter", "global_iter", "global_iteration", "train_iter", "n_iter"),
+    ),
+    ("update", "updates", "num_updates", "n_updates", "update_step", "num_update"),
+    ("_step",),
+    ("checkpoint_step", "ckpt_step", "checkpoint_iteration"),
+)
+_WEAK_BY_RANK: tuple[tuple[str, ...], ...] = (
+    (
+        *("consumed_samples", "samples_seen", "num_samples_seen", "n_samples_seen", "consumed_tokens", "tokens_seen"),
+        *("n_tokens_seen", "num_tokens_seen", "num_input_tokens_seen", "train_tokens_seen", "totalenvsteps"),
+        *("total_env_steps", "env_steps", "total_timesteps", "timesteps", "timestep", "examples_seen"),
+        *("cumulative_examples", "cumulative_tokens", "cumulative_samples", "total_tokens_processed", "samples_count"),
+    ),
+    ("batch", "batches", "batch_idx", "batch_num", "batch_number", "batch_id", "minibatch", "micro_step", "microstep"),
+    ("total_tokens", "tokens", "samples", "num_samples", "examples", "total_samples", "num_steps", "n_steps"),
+    ("round", "episode", "episodes", "num_episodes", "n_episodes", "generation", "cycle", "i", "idx", "index"),
+    ("epoch", "epochs", "epoch_number", "epoch_num", "current_epoch", "cur_epoch", "epoch_idx", "train_epoch"),
+)
+_RANK = {name: float(rank) for rank, names in enumerate(_BY_RANK) for name in names}
+WEAK_RANK = float(len(_BY_RANK) + 1)
+_RANK |= {name: WEAK_RANK + rank for rank, names in enumerate(_WEAK_BY_RANK) for name in names}
+
+# Words that may stand before the step's name without making it another thing's counter.
+_PLAIN_PREFIXES = frozenset(
+    "train training trainer progress global metrics metric extras extra counters state stats misc info metadata "
+    "data log logs time perf timing general common optim optimizer".split()
+)
+_EVAL_WORDS = frozenset("eval evaluation evaluate val valid validation validate test testing dev heldout ood".split())
+_TRAINING_WORDS = frozenset("loss losses nll ppl perplexity lr reward rewards gnorm grad gradient objective".split())
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_SEPARATORS = re.compile(r"[\s\-]+")
+
+
+@lru_cache(maxsize=65536)
+def words_of(key: str) -> frozenset[str]:
+    """The words of a key or a type name, lower case.
+
+    >>> sorted(words_of("eval/meanLoss_2"))
+    ['2', 'eval', 'loss', 'mean']
+    """
+    return frozenset(word.lower() for word in _WORD.findall(key[:200]))
+
+
+def says_eval(key: str) -> bool:
+    """Whether the key's own name says that it was measured on held-out data."""
+    return not _EVAL_WORDS.isdisjoint(words_of(key))
+
+
+@lru_cache(maxsize=65536)
+def is_training_key(key: str) -> bool:
+    """Whether only a training record carries such a key: its loss, reward, learning rate or gradient."""
+    words = words_of(key)
+    return not says_eval(key) and (not _TRAINING_WORDS.isdisjoint(words) or {"learning", "rate"} <= words)
+
+
+@lru_cache(maxsize=65536)
+def step_rank(key: str) -> float | None:
+    """How well `key` serves as the step by its name: lower is better, None not at all, from `WEAK_RANK` on only
+    when nothing better is there and its values rise.
+
+    >>> step_rank("trainer/global_step") < step_rank("step") < step_rank("_step") < step_rank("epoch")
+    True
+    >>> step_rank("step_time") is None
+    True
+    """
+    if key == "_step":
+        return _RANK["_step"]
+    *before, last = re.split(r"[/.]", key[:200])
+    rank = _RANK.get(_SEPARATORS.sub("_", last.strip().lower()).strip("_"))
+    if rank is None:
+        return None
+    strange = any(part.strip().lower() not in _PLAIN_PREFIXES for part in before if part)
+    return rank + 100.0 if strange else rank
+
+
+def ranked_step_keys(keys: Iterable[str]) -> list[str]:
+    """The keys that could be the step, best first; equal ranks in the order given."""
+    ranked = [(rank, key) for key in keys if (rank := step_rank(key)) is not None]
+    return [key for _, key in sorted(ranked, key=lambda pair: pair[0])]
+
+
+Values = Mapping[str, float | None]
+
+
+class StepChooser:
+    """Decides once which key is the step.
+
+    `consider` is given each record in order until it returns True. While only weak candidates are there it asks for
+    the records that follow (`LOOK_AHEAD` at most); with too few of them and `final` false it returns None: hold the
+    record back and ask again.
+
+    >>> chooser = StepChooser()
+    >>> chooser.consider({"epoch": 1.0, "loss": 2.0}, [{"epoch": 1.0, "loss": 1.9}], final=True), chooser.key
+    (False, '')
+    >>> chooser.consider({"iter": 10.0, "loss": 2.0}, [], final=False), chooser.key
+    (True, 'iter')
+    """
+
+    LOOK_AHEAD = 16
+
+    def __init__(self) -> None:
+        self.key = ""
+        self._refused: set[str] = set()
+
+    @property
+    def decided(self) -> bool:
+        """Whether a key was chosen."""
+        return bool(self.key)
+
+    def offers(self, values: Values) -> bool:
+        """Whether `consider` could come to a decision on this record."""
+        return bool(self._candidates(values))
+
+    def could_choose(self, key: str) -> bool:
+        """Whether `key` may still become the step."""
+        return not self.key and key not in self._refused and step_rank(key) is not None
+
+    def consider(self, values: Values, following: Sequence[Values], *, final: bool) -> bool | None:
+        """True once a key is chosen, False when this record decides nothing, None when more must be seen first."""
+        mine = self._candidates(values)
+        if not mine or self.key:
+            return bool(self.key)
+        for record in (values, *following):
+            strong = [key for key in self._candidates(record) if (step_rank(key) or 0.0) < WEAK_RANK]
+            if strong:
+                self.key = strong[0]
+                return True
+        for key in mine:
+            rising = _rises(key, values, following)
+            if rising is None and not final and len(following) < self.LOOK_AHEAD:
+                return None
+            if rising or rising is None:
+                self.key = key
+                return True
+            self._refused.add(key)
+        return False
+
+    def _candidates(self, values: Values) -> list[str]:
+        ranked = ranked_step_keys(values)
+        return [key for key in ranked if key not in self._refused and _is_finite(values[key])]
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _rises(key: str, values: Values, following: Sequence[Values]) -> bool | None:
+    """Whether `key` grows from this record to the next of its kind; None when there is none yet."""
+    own = {name for name in values if step_rank(name) is None}
+    start = values[key]
+    for record in following:
+        value = record.get(key)
+        if value is None or start is None or not math.isfinite(value):
+            continue
+        if not own or any(name in own for name in record):
+            return value > start
+    return None
+
+
+class StepTrack:
+    """Takes the step away from rows that count on another counter than the training rows.
+
+    Validation rows that carry an epoch number under the step's name would look like restarts: a row that holds
+    nothing only a training record carries, and whose step lies behind the newest training step, has no step.
+    """
+
+    def __init__(self) -> None:
+        self._newest = -math.inf
+
+    def own_steps(self, steps: FloatArray, training_rows: BoolArray | None = None) -> FloatArray:
+        """`steps` (n,) with NaN where the row counts on another counter; rows are in file order.
+
+        `training_rows` (n,) may be left out when every row is one.
+        """
+        known = ~np.isnan(steps)
+        if training_rows is None:
+            if known.any():
+                self._newest = float(steps[known][-1])
+            return steps
+        anchors = np.where(known & training_rows, np.arange(1, len(steps) + 1), 0)
+        newest = np.concatenate(([self._newest], steps))[np.maximum.accumulate(anchors)]
+        if len(newest):
+            self._newest = float(newest[-1])
+        foreign = known & ~training_rows & (steps < newest)
+        return np.where(foreign, math.nan, steps) if foreign.any() else steps
+
+    def own_step(self, step: float, *, is_training: bool) -> float:
+        """The same for one row."""
+        if is_training:
+            self._newest = step if step == step else self._newest
+        elif step < self._newest:
+            return math.nan
+        return step
