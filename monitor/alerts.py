@@ -1,0 +1,207 @@
+"""Findings to episodes, episodes to incidents: never one alert a step, nothing lost, the same order every time."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from trainmon.monitor.finding import Episode, Finding, Incident, Severity
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.signals import BY_ID
+
+# Faults of one cause show in several signals within a few logged values of each other.
+_TOGETHER_STEPS: Final = 10.0
+_TOGETHER_VALUES: Final = 3.0
+# For policy optimisation these take the place of the rows that do not apply (METRICS.md, "Words").
+_RL_VITAL: Final = ("reward.mean", "policy.kl", "policy.entropy")
+_DOWNWARD: Final = ("drop", "low", "collapse", "vanish", "zero")
+_KIND_WORDS: Final = {
+    "spike": "spike",
+    "level_shift": "level shift",
+    "nonfinite": "non-finite values",
+    "vanished": "values missing",
+    "co_spike": "spike together with the other",
+}
+
+
+class AlertBook:
+    """Episodes by id, and those that are open by (check, kind, signal). `copy` is cheap: episodes are frozen.
+
+    What it gives depends on the findings of each detector in their order alone, not on how those of several
+    detectors were mixed.
+    """
+
+    def __init__(self) -> None:
+        self._episodes: dict[str, Episode] = {}
+        self._open: dict[tuple[str, str, SignalKey], str] = {}
+
+    def copy(self) -> AlertBook:
+        """A book that may go on by itself."""
+        other = AlertBook()
+        other._episodes = dict(self._episodes)
+        other._open = dict(self._open)
+        return other
+
+    def apply(self, check: str, finding: Finding) -> Episode | None:
+        """Takes in one finding of the detector `check`; the episode it concerns, None when there is none."""
+        address = (check, finding.kind, finding.signal)
+        episode = self._episodes.get(self._open.get(address, ""))
+        if finding.action == "open":
+            if episode is not None and episode.attempt == finding.attempt:
+                return self._keep(_grown(episode, finding))
+            return self._begin(check, finding)
+        if episode is None:
+            return None
+        if finding.action == "grow":
+            return self._keep(_grown(episode, finding))
+        del self._open[address]
+        if finding.action == "withdraw":
+            del self._episodes[episode.id]
+            return episode
+        return self._keep(replace(episode, recovered=True, what=finding.what or episode.what))
+
+    def episodes(self, intervals: Mapping[int, float] | None = None) -> tuple[Episode, ...]:
+        """All episodes by attempt and first step, each with its incident.
+
+        `intervals`: attempt -> the usual distance between logged steps, which says how near is together.
+        """
+        ordered = sorted(
+            self._episodes.values(),
+            key=lambda episode: (episode.attempt, episode.first_step, episode.check, episode.kind, episode.signal),
+        )
+        anchors: dict[tuple[int, str], tuple[str, float]] = {}
+        placed = []
+        for episode in ordered:
+            place = (episode.attempt, episode.origin)
+            interval = (intervals or {}).get(episode.attempt, 1.0)
+            reach = max(_TOGETHER_STEPS, _TOGETHER_VALUES * interval)
+            name, anchor = anchors.get(place, ("", -math.inf))
+            if not episode.first_step - anchor <= reach:
+                name = f"i{episode.id}"
+                anchors[place] = (name, episode.first_step)
+            placed.append(replace(episode, incident=name))
+        return tuple(placed)
+
+    def _begin(self, check: str, finding: Finding) -> Episode:
+        first_step = finding.step if finding.first_step is None else finding.first_step
+        name = self._new_id(check, finding, first_step)
+        episode = Episode(
+            id=name,
+            incident="",
+            check=check,
+            kind=finding.kind,
+            signal=finding.signal,
+            severity=finding.severity,
+            attempt=finding.attempt,
+            path=finding.path,
+            line=finding.line if finding.first_line is None else finding.first_line,
+            first_step=first_step,
+            worst_step=finding.step,
+            last_step=max(finding.step, first_step),
+            worst_value=finding.value,
+            first_time=None if math.isnan(finding.time) else finding.time,
+            recovered=False,
+            what=finding.what,
+            origin=finding.origin,
+            detail=dict(finding.detail),
+        )
+        self._open[(check, finding.kind, finding.signal)] = name
+        return self._keep(episode)
+
+    def _keep(self, episode: Episode) -> Episode:
+        self._episodes[episode.id] = episode
+        return episode
+
+    def _new_id(self, check: str, finding: Finding, first_step: float) -> str:
+        words = f"{check}\0{finding.kind}\0{finding.signal}\0{finding.attempt}\0{first_step:g}\0{finding.origin}"
+        number = 0
+        while True:
+            text = f"{words}\0{number}" if number else words
+            name = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+            if name not in self._episodes:
+                return name
+            number += 1
+
+
+def incidents(episodes: Sequence[Episode], *, rl: bool = False) -> tuple[Incident, ...]:
+    """The episodes gathered by their incident, by attempt and first step; acknowledged ones do not page."""
+    members: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        members.setdefault(episode.incident, []).append(episode)
+    return tuple(_incident(name, group, rl) for name, group in members.items())
+
+
+def _grown(episode: Episode, finding: Finding) -> Episode:
+    worse = _is_worse(episode, finding)
+    first_step = episode.first_step if finding.first_step is None else min(episode.first_step, finding.first_step)
+    return replace(
+        episode,
+        severity=max(episode.severity, finding.severity),
+        first_step=first_step,
+        worst_step=finding.step if worse else episode.worst_step,
+        worst_value=finding.value if worse else episode.worst_value,
+        last_step=max(episode.last_step, finding.step),
+        what=finding.what or episode.what,
+        detail={**episode.detail, **finding.detail},
+    )
+
+
+def _is_worse(episode: Episode, finding: Finding) -> bool:
+    """Whether the finding's value is farther out than the worst so far; non-finite is the worst there is."""
+    if not math.isfinite(episode.worst_value):
+        return False
+    if not math.isfinite(finding.value):
+        return True
+    signal = BY_ID.get(finding.signal.signal)
+    downward = (signal is not None and signal.better == "up") or any(word in finding.kind for word in _DOWNWARD)
+    return finding.value < episode.worst_value if downward else finding.value > episode.worst_value
+
+
+def _incident(name: str, episodes: Sequence[Episode], rl: bool) -> Incident:
+    return Incident(
+        id=name,
+        title=_title(episodes),
+        severity=max(episode.severity for episode in episodes),
+        first_step=min(episode.first_step for episode in episodes),
+        last_step=max(episode.last_step for episode in episodes),
+        recovered=all(episode.recovered for episode in episodes),
+        pages=any(not episode.acknowledged and wakes_a_person(episode, rl=rl) for episode in episodes),
+        episodes=tuple(episode.id for episode in episodes),
+    )
+
+
+def wakes_a_person(episode: Episode, *, rl: bool = False) -> bool:
+    """METRICS.md's "page": a FAIL on a P0 row or on ``job.state``; for RL also on reward, KL and entropy."""
+    if episode.severity is not Severity.FAIL:
+        return False
+    if episode.check == "job.state":
+        return True
+    name = episode.signal.signal
+    if rl and name in _RL_VITAL:
+        return True
+    signal = BY_ID.get(name)
+    if signal is None or not signal.row or signal.priority != "P0":
+        return False
+    return name != "tensor.abs_max" or dict(episode.signal.labels).get("site", "output") == "output"
+
+
+def _title(episodes: Sequence[Episode]) -> str:
+    """Plain words: what happened to which signals, and where it began."""
+    ordered = sorted(episodes, key=lambda episode: -episode.severity)
+    lead = ordered[0]
+    others = dict.fromkeys(_plain(episode.signal) for episode in ordered[1:])
+    others.pop(_plain(lead.signal), None)
+    first_step = min(episode.first_step for episode in episodes)
+    text = f"{_plain(lead.signal)}: {_KIND_WORDS.get(lead.kind, lead.kind.replace('_', ' '))} at step {first_step:,g}"
+    if others:
+        text += f", with {', '.join(others)}"
+    return text
+
+
+def _plain(key: SignalKey) -> str:
+    signal = BY_ID.get(key.signal)
+    title = signal.title if signal is not None else key.signal
+    return title + "".join(f" {name} {value}" for name, value in key.labels)

@@ -1,0 +1,101 @@
+"""The values of one series on its axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainmon.monitor.axis import Axis
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.growable import Growable
+from trainmon.monitor.snapshot import SeriesView
+from trainmon.tails.record import FloatArray, IntArray
+
+# Steps at which NaN, Inf or null was logged; beyond this every second of the older half is let go.
+_MOST_BAD_STEPS = 1 << 16
+
+
+class Column:
+    """Finite values parallel to `axis`; after thinning the mean, least, greatest and last of each bin.
+
+    `count`: logged values so far, NaN, Inf and null among them; `last`: the newest of them (NaN for null).
+    """
+
+    __slots__ = ("_bad", "_high", "_low", "_tails", "_values", "_view", "axis", "count", "key", "last", "priority")
+
+    def __init__(self, key: SignalKey, priority: int, axis: Axis) -> None:
+        self.key = key
+        self.priority = priority
+        self.axis = axis
+        self.count = 0
+        self.last = float("nan")
+        self._values = Growable(np.full(len(axis), np.nan))
+        self._low: Growable | None = None
+        self._high: Growable | None = None
+        self._tails: Growable | None = None
+        self._bad = Growable(np.empty(0))
+        self._view: SeriesView | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values, the axis not counted."""
+        parts = (self._values, self._low, self._high, self._tails, self._bad)
+        return sum(part.nbytes for part in parts if part is not None)
+
+    @property
+    def tails(self) -> FloatArray:
+        """(n,) the last value that each point stands for."""
+        return (self._tails or self._values).view()
+
+    def note(self, count: int, last: float, bad_steps: FloatArray) -> None:
+        """Counts what was logged, and keeps the steps of what is no number."""
+        self.count += count
+        self.last = last
+        self._view = None
+        if len(bad_steps):
+            self._bad.append(bad_steps)
+            if len(self._bad) > _MOST_BAD_STEPS:
+                old, new = np.split(self._bad.view(), [_MOST_BAD_STEPS // 2])
+                self._bad = Growable(np.concatenate([old[::2], new]))
+
+    def append(self, values: FloatArray) -> None:
+        """Adds finite values; the caller extends the axis by as many points."""
+        for part in (self._values, self._low, self._high, self._tails):
+            if part is not None:
+                part.append(values)
+
+    def rebin(self, axis: Axis, firsts: IntArray) -> None:
+        """Merges points as `Axis.bins` says; `axis` is the axis that results."""
+        counts = self.axis.counts
+        values = self._values.view()
+        low = (self._low or self._values).view()
+        high = (self._high or self._values).view()
+        ends = np.append(firsts[1:], len(values)) - 1
+        tails = self.tails[ends]
+        totals = np.add.reduceat(values * counts, firsts) / np.add.reduceat(counts, firsts)
+        single = ends == firsts
+        self._values = Growable(np.where(single, values[firsts], totals))
+        self._low = Growable(np.minimum.reduceat(low, firsts))
+        self._high = Growable(np.maximum.reduceat(high, firsts))
+        self._tails = Growable(tails)
+        self.axis = axis
+        self._view = None
+
+    def view(self, unit: str, raw_key: str, derived: str) -> SeriesView:
+        """The series for drawing; the same object while nothing was added."""
+        if self._view is None or (self._view.raw_key, self._view.derived) != (raw_key, derived):
+            self._view = SeriesView(
+                self.key,
+                unit,
+                self.axis.steps,
+                self._values.view(),
+                (self._low or self._values).view(),
+                (self._high or self._values).view(),
+                self.axis.attempts,
+                self._bad.view(),
+                self.count,
+                self.last,
+                raw_key,
+                derived,
+                self.axis.times,
+            )
+        return self._view

@@ -1,0 +1,181 @@
+"""The sources of one run on their way into its core: one straight through, several merged by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from trainmon.monitor.core import Core, FrameListener
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.merge import Merge, Merged
+from trainmon.monitor.rows import Rows
+from trainmon.monitor.run import Event, KeyMapper, SourceReader, rank_of
+from trainmon.monitor.steps import Placed
+from trainmon.tails.record import Fact, Note, Parsed, TimeKind
+
+_LOSS = SignalKey("loss.train")
+
+
+class _Source:
+    """One source's place in the run. `base`: the run's attempt at which its first attempt began."""
+
+    def __init__(self, reader: SourceReader) -> None:
+        self.reader = reader
+        self.base = 0
+        self.attempt = -1
+        self.begun = False
+        self.last_time = np.nan
+
+    def learn_time(self, rows: Rows) -> None:
+        """Keeps the latest time stamp."""
+        if rows.time_kind in (TimeKind.ABSOLUTE, TimeKind.NAIVE) and len(rows):
+            self.last_time = float(np.fmax(self.last_time, np.fmax.reduce(rows.times)))
+
+
+class Sources:
+    """Feeds what sources gave to the core, in the order of the log, or of the steps when there are several."""
+
+    def __init__(self, core: Core, paths: Sequence[str]) -> None:
+        self._core = core
+        self._expected = tuple(paths)
+        self._sources: dict[str, _Source] = {}
+        self._merge: Merge | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """Whether rows wait for later ones to tell what they are."""
+        return any(source.reader.tracker.undecided for source in self._sources.values())
+
+    @property
+    def step_key(self) -> str:
+        """The log's own name of the step; "line" where records are numbered."""
+        readers = [source.reader for source in self._sources.values() if source.begun]
+        for reader in sorted(readers, key=lambda reader: reader.tier):
+            return "line" if reader.tracker.stepless else reader.step_key
+        return ""
+
+    @property
+    def last_lines(self) -> dict[str, int]:
+        """Source -> line of its last training record."""
+        lines = {path: source.reader.last_line for path, source in self._sources.items()}
+        return {path: line for path, line in lines.items() if line is not None}
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is odd about the sources."""
+        several = len(self._sources) > 1
+        return tuple(
+            f"{path}: {problem}" if several else problem
+            for path, source in self._sources.items()
+            for problem in source.reader.tracker.problems.values()
+        )
+
+    def feed(
+        self,
+        path: str,
+        parsed: Parsed,
+        make_mapper: Callable[[], KeyMapper],
+        listener: FrameListener | None,
+        *,
+        restarted: bool,
+    ) -> None:
+        """Takes in what one reading of `path` gave."""
+        source = self._sources.get(path) or self._meet(path, make_mapper)
+        for note in parsed.notes:
+            self._core.notes.add(note)
+        self._take(path, source, source.reader.feed(parsed, restarted=restarted), listener)
+        if self._merge is not None:
+            self._pass_on(self._merge.release(), listener)
+
+    def settle(self, listener: FrameListener | None) -> None:
+        """Passes on what waits only for its place; rows that are undecided stay."""
+        for path, source in self._sources.items():
+            self._take(path, source, source.reader.settle(), listener)
+        if self._merge is not None:
+            self._pass_on(self._merge.release_all(), listener)
+
+    def decide(self, listener: FrameListener | None) -> None:
+        """Decides the rows that wait for later ones, and passes everything on."""
+        for path, source in self._sources.items():
+            self._take(path, source, source.reader.decide(), listener)
+        if self._merge is not None:
+            self._pass_on(self._merge.release_all(), listener)
+
+    def _meet(self, path: str, make_mapper: Callable[[], KeyMapper]) -> _Source:
+        known = dict.fromkeys([*self._expected, *self._sources, path])
+        ranks = [other for other in known if rank_of(other) is not None]
+        rank = rank_of(path) if len(ranks) > 1 else None
+        source = _Source(SourceReader(path, make_mapper(), self._core.store.admit, rank))
+        self._sources[path] = source
+        if self._merge is None and len(known) > 1:
+            self._merge = Merge()
+            for other in known:
+                self._merge.join(other, 0)
+        elif self._merge is not None:
+            self._merge.join(path, 0)
+        return source
+
+    def _take(self, path: str, source: _Source, events: Iterable[Event], listener: FrameListener | None) -> None:
+        for event in events:
+            if not isinstance(event, Placed):
+                self._say(path, source, event)
+                continue
+            self._learn_keys(source.reader)
+            if not source.begun and len(event.rows):
+                self._place(source, event.rows)
+            source.learn_time(event.rows)
+            if event.new_attempt or source.attempt < 0:
+                source.attempt += 1
+            attempt = source.base + source.attempt
+            if event.writer != 1:
+                self._core.begin_attempt(attempt)
+                self._core.keep_apart(event.rows, attempt, path, event.writer, listener)
+            elif self._merge is None:
+                if len(event.rows):
+                    self._core.judge(event.rows, attempt, path, listener)
+                else:
+                    self._core.begin_attempt(attempt)
+            else:
+                self._merge.add(path, attempt, event.rows)
+
+    def _say(self, path: str, source: _Source, item: Note | Fact) -> None:
+        if self._merge is not None:
+            self._merge.add(path, source.base + max(source.attempt, 0), item)
+        elif isinstance(item, Note):
+            self._core.note(item)
+        else:
+            self._core.fact(item)
+
+    def _pass_on(self, merged: Iterable[Merged], listener: FrameListener | None) -> None:
+        for piece in merged:
+            if isinstance(piece.item, Note):
+                self._core.note(piece.item)
+            elif isinstance(piece.item, Fact):
+                self._core.fact(piece.item)
+            else:
+                self._core.judge(piece.item, piece.attempt, piece.path, listener)
+
+    def _learn_keys(self, reader: SourceReader) -> None:
+        if len(reader.raw_keys) == reader.keys_told:
+            return
+        reader.keys_told = len(reader.raw_keys)
+        for key, raw in reader.raw_keys.items():
+            self._core.raw_keys.setdefault(key, raw)
+            if key.signal.startswith(("reward.", "policy.")):
+                self._core.rl = True
+
+    def _place(self, source: _Source, rows: Rows) -> None:
+        """A source's first rows: they begin a later attempt when they come after all that the others trained."""
+        source.begun = True
+        if self._merge is None or _LOSS not in source.reader.raw_keys:
+            return
+        known = rows.times[~np.isnan(rows.times)]
+        others = [
+            other
+            for other in self._sources.values()
+            if other is not source and other.begun and _LOSS in other.reader.raw_keys
+        ]
+        if len(known) and others and all(other.last_time < known[0] for other in others):
+            source.base = max(other.base + other.attempt for other in others) + 1
+            self._merge.join(source.reader.source, source.base)

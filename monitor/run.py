@@ -1,0 +1,274 @@
+"""One source of a run: its log's keys mapped to signals, its rows given attempt and step, its notes in their place."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Final, Protocol
+
+import numpy as np
+
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.mapping import Mapped
+from trainmon.monitor.rows import BoolArray, Rows, join_blocks
+from trainmon.monitor.signals import BY_ID
+from trainmon.monitor.steps import Placed, StepTracker
+from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
+
+_RANK_NAME = re.compile(r"(?:^|[^a-z])rank[-_ =]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_RANK_STREAMS = ("stdout.log", "stderr.log")  # torchrun --log-dir: .../attempt_0/3/stdout.log
+_OF_RANK: Final = {
+    "loss.train": "loss.rank",
+    "grad.norm": "grad.rank_norm",
+    "sys.step_time": "sys.rank_step_time",
+    "sys.peak_memory": "sys.rank_memory",
+}
+# What only a training step logs; rows that hold one move the step counter. Else the best there is does.
+_TRAINING = ("loss.", "grad.", "optim.", "reward.", "policy.", "count.")
+_NO_METRIC = ("progress.", "device", "host")
+_NEVER: Final = 4
+_NOT_KEPT: Final = 5
+
+Event = Placed | Note | Fact
+
+
+class KeyMapper(Protocol):
+    """What `monitor.mapping.Mapper` offers."""
+
+    def claim(self, keys: Sequence[str]) -> dict[str, Mapped]:
+        """Maps raw keys that were first seen together on one row."""
+        ...
+
+
+class UnscaledMapper:
+    """Maps as `Mapper` does but leaves the numbers as they were written (``export --raw-keys``)."""
+
+    def __init__(self, mapper: KeyMapper) -> None:
+        self._mapper = mapper
+
+    def claim(self, keys: Sequence[str]) -> dict[str, Mapped]:
+        """As `Mapper.claim`, without units."""
+        claimed = self._mapper.claim(keys)
+        return {raw: replace(mapped, scale=1.0, by_size=()) for raw, mapped in claimed.items()}
+
+
+def rank_of(source: str) -> str | None:
+    """The rank whose file `source` is, by its name; None when it does not say.
+
+    >>> rank_of("logs/run_rank3.log"), rank_of("a/attempt_0/2/stdout.log"), rank_of("logs/training.log")
+    ('3', '2', None)
+    """
+    path = PurePosixPath(source)
+    found = _RANK_NAME.search(path.name)
+    if found:
+        return str(int(found.group(1)))
+    if path.name in _RANK_STREAMS and path.parent.name.isdigit():
+        return str(int(path.parent.name))
+    return None
+
+
+def training_tier(key: SignalKey) -> int:
+    """How well `key` tells a step: 0 a training metric, 1 another known signal, 2 unknown, 3 evaluation, 4 not at all.
+
+    >>> [training_tier(SignalKey(name)) for name in ("loss.train", "sys.step_time", "my_key", "eval.nll", "host")]
+    [0, 1, 2, 3, 4]
+    """
+    if key.signal.startswith(_NO_METRIC):
+        return _NEVER
+    if key.signal.startswith("eval."):
+        return 3
+    if key.signal not in BY_ID:
+        return 2
+    return 0 if key.signal.startswith(_TRAINING) else 1
+
+
+@dataclass(slots=True)
+class _Column:
+    key: SignalKey
+    tier: int
+    mapped: Mapped
+    scale: float | None = None
+
+
+@dataclass(slots=True)
+class SourceReader:
+    """Turns what one source gave into placed rows, notes and facts, in the order of the log.
+
+    `admit` says whether a new series may still be kept. `last_line`: line of the last training record.
+    """
+
+    source: str
+    mapper: KeyMapper
+    admit: Callable[[SignalKey], bool]
+    rank: str | None = None
+    last_line: int | None = None
+    step_key: str = ""
+    raw_keys: dict[SignalKey, str] = field(default_factory=dict)
+    tracker: StepTracker = field(default_factory=StepTracker)
+    _columns: dict[str, _Column] = field(default_factory=dict)
+    _tier: int = _NEVER
+    _pending: deque[tuple[int, int, int, Note | Fact]] = field(default_factory=deque)
+    _order: int = 0
+    keys_told: int = 0
+    _told: dict[str, float | str] = field(default_factory=dict)
+
+    def feed(self, parsed: Parsed, *, restarted: bool = False) -> Iterator[Event]:
+        """What `parsed` holds. Notes and facts wait until a row behind them (or `settle`) shows their place."""
+        if restarted:
+            yield from self.settle()
+            yield from self.tracker.restart("file")
+        self._queue(parsed.notes, parsed.facts)
+        for block in _joined(parsed.blocks):
+            yield from self._block(block)
+
+    @property
+    def tier(self) -> int:
+        """How well its rows tell a training step (`training_tier`)."""
+        return self._tier
+
+    def settle(self) -> Iterator[Event]:
+        """Gives the notes and facts that wait. Rows that are undecided stay so (see `decide`)."""
+        while self._pending:
+            yield from self._say(self._pending.popleft()[3])
+
+    def decide(self) -> Iterator[Event]:
+        """Gives the rows that only later rows could place for certain, as they look now."""
+        yield from self.tracker.settle()
+
+    def _queue(self, notes: Iterable[Note], facts: Iterable[Fact]) -> None:
+        fresh: list[tuple[int, int, int, Note | Fact]] = []
+        for note in notes:
+            self._order += 1
+            fresh.append((note.line_no, 1, self._order, note))
+        for fact in facts:
+            if self._told.get(fact.key) != fact.value:
+                self._told[fact.key] = fact.value
+                self._order += 1
+                fresh.append((fact.line_no, 0, self._order, fact))
+        if fresh:
+            # A fact holds from its own line on, a note comes after the record of its line.
+            self._pending = deque(sorted([*self._pending, *fresh], key=lambda item: item[:3]))
+
+    def _say(self, item: Note | Fact) -> Iterator[Event]:
+        if isinstance(item, Note) and item.kind is NoteKind.LAUNCH:
+            yield from self.tracker.restart("launch")
+        elif isinstance(item, Note) and item.kind is NoteKind.RESUMED:
+            yield from self.tracker.restart("resumed")
+        yield item
+
+    def _block(self, block: Block) -> Iterator[Event]:
+        self.step_key = block.step_key or self.step_key
+        lines = np.maximum.accumulate(block.lines)
+        begin = 0
+        while begin < len(block):
+            while self._pending and self._is_before(self._pending[0], int(lines[begin])):
+                yield from self._say(self._pending.popleft()[3])
+            end = len(block)
+            if self._pending:
+                line_no, is_note, _, _ = self._pending[0]
+                end = int(np.searchsorted(lines, line_no, "right" if is_note else "left"))
+            yield from self._rows(block, begin, max(end, begin + 1))
+            begin = max(end, begin + 1)
+
+    @staticmethod
+    def _is_before(item: tuple[int, int, int, Note | Fact], line_no: int) -> bool:
+        return item[0] < line_no if item[1] else item[0] <= line_no
+
+    def _rows(self, block: Block, begin: int, end: int) -> Iterator[Event]:
+        for first, stop, tier in self._claim(block, begin, end):
+            if tier < self._tier:
+                if self._tier < _NEVER:
+                    self.tracker.rebase()
+                self._tier = tier
+            rows = self._map(block, slice(first, stop))
+            told = np.flatnonzero(rows.primary)
+            if len(told):
+                self.last_line = int(rows.lines[told[-1]])
+            yield from self.tracker.feed(rows)
+
+    def _claim(self, block: Block, begin: int, end: int) -> list[tuple[int, int, int]]:
+        """Maps the keys that are new in the rows. Cuts the rows where a better kind of row begins to tell the step.
+
+        Gives (first row, end, tier).
+        """
+        first_rows: dict[int, list[str]] = {}
+        for raw in block.columns:
+            if raw not in self._columns:
+                logged = np.flatnonzero(_logged(block, raw, slice(begin, end)))
+                if len(logged):
+                    first_rows.setdefault(begin + int(logged[0]), []).append(raw)
+        cuts: list[tuple[int, int, int]] = []
+        start, tier = begin, self._tier
+        for row in sorted(first_rows):
+            best = tier
+            for raw, mapped in self.mapper.claim(first_rows[row]).items():
+                best = min(best, self._add_column(raw, mapped))
+            if best < tier:
+                if row > start:
+                    cuts.append((start, row, tier))
+                start, tier = row, best
+        return [*cuts, (start, end, tier)]
+
+    def _add_column(self, raw: str, mapped: Mapped) -> int:
+        key = mapped.key
+        if self.rank is not None and not key.labels and key.signal in _OF_RANK:
+            key = SignalKey(_OF_RANK[key.signal], (("rank", self.rank),))
+        tier = training_tier(key)
+        if self.admit(key):
+            self.raw_keys.setdefault(key, raw)
+        else:
+            tier = _NOT_KEPT
+        self._columns[raw] = _Column(key, tier, mapped)
+        return tier
+
+    def _map(self, block: Block, where: slice) -> Rows:
+        rows = Rows(block.steps[where], block.times[where], block.lines[where], {}, {}, block.time_kind)
+        primary = np.zeros(len(rows), np.bool_)
+        for raw, values in block.columns.items():
+            column = self._columns.get(raw)
+            if column is None or column.tier == _NOT_KEPT:
+                continue
+            part = values[where]
+            logged = _logged(block, raw, where)
+            if not logged.any():
+                continue
+            rows.columns[column.key] = self._scaled(column, part)
+            marks = block.marks.get(raw)
+            if marks is not None and (marks[where] > Mark.NUMBER).any():
+                rows.marks[column.key] = marks[where]
+            if column.tier == self._tier and column.tier < _NEVER:
+                primary |= logged
+        rows.primary = primary
+        return rows
+
+    @staticmethod
+    def _scaled(column: _Column, values: FloatArray) -> FloatArray:
+        if column.scale is None:
+            finite = values[np.isfinite(values)]
+            if not len(finite):
+                return values
+            column.scale = column.mapped.scale_for(float(finite[0]))
+        return values if column.scale == 1.0 else values * column.scale
+
+
+def _logged(block: Block, raw: str, where: slice) -> BoolArray:
+    marks = block.marks.get(raw)
+    if marks is not None:
+        return np.asarray(marks[where] != Mark.ABSENT)
+    return ~np.isnan(block.columns[raw][where])
+
+
+def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
+    group: list[Block] = []
+    for block in blocks:
+        if not len(block):
+            continue
+        if group and (block.step_key, block.time_kind) != (group[0].step_key, group[0].time_kind):
+            yield join_blocks(group)
+            group = []
+        group.append(block)
+    if group:
+        yield join_blocks(group)

@@ -1,0 +1,240 @@
+"""All series of a run, in bounded memory.
+
+The newest values stay raw. When the budget is passed, older ones are merged into bins of equal numbers of values
+that keep mean, least, greatest, last and count, P2 and unknown signals first, P0 last; steps around episodes
+stay raw. No extreme is ever lost, at any zoom. Whether and where values are merged does not depend on how rows
+came in: the budget is looked at every `CHECK_ROWS` rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from trainmon.monitor.axis import Axis
+from trainmon.monitor.column import Column
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.rows import BoolArray
+from trainmon.monitor.signals import BY_ID
+from trainmon.monitor.snapshot import SeriesView
+from trainmon.tails.record import FloatArray, Mark, MarkArray
+
+BUDGET_BYTES: Final = 256 << 20
+CHECK_ROWS: Final = 4096
+MOST_SERIES: Final = 4096
+# Raw values kept at the newest end, tried in this order; and the fewest bins that the older part is thinned to.
+_RAW_TAILS: Final = (4096, 1024, 256)
+_FEWEST_BINS: Final = 512
+_FIRST_WIDTH: Final = 8
+# Merging again and again costs more than the room it gains: go well below the budget once it is passed.
+_TARGET_SHARE: Final = 0.7
+_PRIORITY: Final = {"P0": 0, "P1": 1, "P2": 2}
+_PIN_MARGIN_STEPS: Final = 100.0
+
+
+def priority_of(key: SignalKey) -> int:
+    """0 to 2 as METRICS.md's P0 to P2; 2 for keys that are no signal."""
+    signal = BY_ID.get(key.signal)
+    return 2 if signal is None else _PRIORITY[signal.priority]
+
+
+class SeriesStore:
+    """One column a (signal, labels), fed frame by frame.
+
+    >>> store = SeriesStore()
+    >>> loss = SignalKey("loss.train")
+    >>> steps = np.array([1.0, 2.0])
+    >>> frame = Frame(0, "log", steps, steps, np.array([1, 2]), {loss: np.array([2.5, 2.25])})
+    >>> store.append(frame)
+    >>> store.views()[loss].values.tolist()
+    [2.5, 2.25]
+    """
+
+    def __init__(self, budget_bytes: int = BUDGET_BYTES, most_series: int = MOST_SERIES) -> None:
+        self._budget_bytes = budget_bytes
+        self._most_series = most_series
+        self._columns: dict[SignalKey, Column] = {}
+        self._rows = 0
+        self._admitted: set[SignalKey] = set()
+        self._pins: dict[int, list[tuple[float, float]]] = {}
+        self._widths: dict[int, int] = {}
+        self.refused = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values and axes."""
+        axes = {id(column.axis): column.axis.nbytes for column in self._columns.values()}
+        return sum(axes.values()) + sum(column.nbytes for column in self._columns.values())
+
+    @property
+    def seen(self) -> dict[SignalKey, int]:
+        """How many values each signal has had, in all attempts."""
+        return {key: column.count for key, column in self._columns.items()}
+
+    def admit(self, key: SignalKey) -> bool:
+        """Whether a series for `key` may be kept: always for a P0 row, else while there is room."""
+        if key in self._admitted:
+            return True
+        vital = priority_of(key) == 0 and not key.labels
+        if not vital and len(self._admitted) >= self._most_series:
+            self.refused += 1
+            return False
+        self._admitted.add(key)
+        return True
+
+    def pin(self, attempt: int, first_step: float, last_step: float) -> None:
+        """Keeps the steps from `first_step` to `last_step`, and 100 on either side, raw from now on."""
+        pins = self._pins.setdefault(attempt, [])
+        low, high = first_step - _PIN_MARGIN_STEPS, last_step + _PIN_MARGIN_STEPS
+        if pins and pins[-1][0] <= low <= pins[-1][1]:
+            pins[-1] = (pins[-1][0], max(high, pins[-1][1]))
+        else:
+            pins.append((low, high))
+
+    def append(self, frame: Frame) -> None:
+        """Adds the rows of `frame`."""
+        begin = 0
+        while begin < len(frame):
+            end = min(len(frame), begin + CHECK_ROWS - self._rows % CHECK_ROWS)
+            self._append(frame, begin, end)
+            self._rows += end - begin
+            begin = end
+            if self._rows % CHECK_ROWS == 0 and self.nbytes > self._budget_bytes:
+                self._shrink(int(self._budget_bytes * _TARGET_SHARE))
+
+    def views(
+        self,
+        raw_keys: Mapping[SignalKey, str] | None = None,
+        derived: Mapping[SignalKey, str] | None = None,
+    ) -> dict[SignalKey, SeriesView]:
+        """Every series for drawing, without copies."""
+        raw_keys, derived = raw_keys or {}, derived or {}
+        views = {}
+        for key, column in self._columns.items():
+            signal = BY_ID.get(key.signal)
+            unit = signal.unit if signal else ""
+            views[key] = column.view(unit, raw_keys.get(key, ""), derived.get(key, ""))
+        return views
+
+    def _append(self, frame: Frame, begin: int, end: int) -> None:
+        where = slice(begin, end)
+        steps, times = frame.steps[where], frame.times[where]
+        groups: dict[tuple[int, bytes], list[tuple[Column, FloatArray]]] = {}
+        for key, values in frame.columns.items():
+            if not self.admit(key):
+                continue
+            part = values[where]
+            finite = np.isfinite(part)
+            marks = frame.marks.get(key)
+            bad = _bad(part, None if marks is None else marks[where])
+            all_finite = bool(finite.all())
+            count = int(finite.sum()) + int(bad.sum())
+            if not count:
+                continue
+            column = self._column(key)
+            logged = np.flatnonzero(finite | bad)
+            column.note(count, float(part[logged[-1]]), steps[bad])
+            if not all_finite:
+                part = part[finite]
+            if len(part):
+                mask = b"" if all_finite else np.flatnonzero(finite).tobytes()
+                groups.setdefault((id(column.axis), mask), []).append((column, part))
+        for (_, mask), members in groups.items():
+            rows = np.frombuffer(mask, np.int64) if mask else slice(None)
+            self._extend(members, steps[rows], times[rows], frame.attempt)
+
+    def _column(self, key: SignalKey) -> Column:
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = Column(key, priority_of(key), self._empty_axis())
+            column.axis.members += 1
+        return column
+
+    def _empty_axis(self) -> Axis:
+        # New series share one empty axis; those that then log the same rows go on sharing it.
+        for column in reversed(self._columns.values()):
+            if not len(column.axis):
+                return column.axis
+            break
+        return Axis(np.empty(0), np.empty(0), np.empty(0, np.int64))
+
+    @staticmethod
+    def _extend(members: list[tuple[Column, FloatArray]], steps: FloatArray, times: FloatArray, attempt: int) -> None:
+        axis = members[0][0].axis
+        if len(members) < axis.members:  # the others did not log these rows: from here on another axis
+            axis.members -= len(members)
+            axis = axis.copy()
+            axis.members = len(members)
+            for column, _ in members:
+                column.axis = axis
+        axis.append(steps, times, attempt)
+        for column, values in members:
+            column.append(values)
+
+    def _shrink(self, target: int) -> None:
+        """Merges older values until `target` bytes are reached or nothing more can be gained."""
+        for honour_pins in (True, False):
+            for priority in (2, 1, 0):
+                for tail in _RAW_TAILS:
+                    for width in self._widths_to_try(priority):
+                        self._widths[priority] = width
+                        if not self._thin(priority, width, tail, honour_pins):
+                            break
+                        if self.nbytes <= target:
+                            return
+
+    def _widths_to_try(self, priority: int) -> Iterator[int]:
+        width = self._widths.get(priority, _FIRST_WIDTH)
+        while True:
+            yield width
+            width *= 2
+
+    def _thin(self, priority: int, width: int, tail: int, honour_pins: bool) -> bool:
+        """Merges the series of one priority; False when a larger width could not gain more."""
+        groups: dict[int, list[Column]] = {}
+        for column in self._columns.values():
+            if column.priority == priority and len(column.axis) > tail + _FEWEST_BINS:
+                groups.setdefault(id(column.axis), []).append(column)
+        more = False
+        for columns in groups.values():
+            axis = columns[0].axis
+            more |= width < int(axis.counts.sum())
+            keep = self._pinned(axis) if honour_pins else np.zeros(len(axis), np.bool_)
+            firsts = axis.bins(width, len(axis) - tail, keep)
+            if len(firsts) == len(axis):
+                continue
+            merged = axis.binned(firsts)
+            merged.members = len(columns)
+            axis.members -= len(columns)
+            for column in columns:
+                column.rebin(merged, firsts)
+        return more
+
+    def _pinned(self, axis: Axis) -> BoolArray:
+        keep = np.zeros(len(axis), np.bool_)
+        for attempt, pins in self._pins.items():
+            low, high = _merged(pins)
+            place = np.searchsorted(low, axis.steps, "right") - 1
+            keep |= (axis.attempts == attempt) & (place >= 0) & (axis.steps <= high[place])
+        return keep
+
+
+def _merged(pins: list[tuple[float, float]]) -> tuple[FloatArray, FloatArray]:
+    """Intervals as ascending ones that do not overlap: lower and upper ends."""
+    lows: list[float] = []
+    highs: list[float] = []
+    for low, high in sorted(pins):
+        if highs and low <= highs[-1]:
+            highs[-1] = max(highs[-1], high)
+        else:
+            lows.append(low)
+            highs.append(high)
+    return np.array(lows), np.array(highs)
+
+
+def _bad(values: FloatArray, marks: MarkArray | None) -> BoolArray:
+    if marks is None:
+        return np.isinf(values)
+    return np.asarray(marks > Mark.NUMBER)
