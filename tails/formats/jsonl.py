@@ -14,7 +14,8 @@ from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.mllog import is_mllog, unwrap
 from trainmon.tails.formats.records import RecordReader, Values
-from trainmon.tails.formats.struct_plan import Seen, StructPlan
+from trainmon.tails.formats.seen import Seen, learn
+from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
 from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.steps import StepChooser
 
@@ -53,6 +54,7 @@ class JsonLines(LineFormat):
         self._stale = 0
         self._patience = _LEARN_FIRST
         self._piece = _PIECE
+        self._held_lines = 0
         self._news = False
         self._unreadable_notes = 0
 
@@ -76,7 +78,8 @@ class JsonLines(LineFormat):
         return self._read(b"", 0, 1, final=True)
 
     def _read(self, data: bytes, offset: int, line_no: int, *, final: bool) -> Parsed:
-        out = Parsed(lines=data.count(b"\n") + (not data.endswith(b"\n") if data else 0))
+        out = Parsed(lines=-self._held_lines)
+        self._held_lines = 0
         if self._held is not None:
             before, offset, line_no = self._held
             data, self._held = before + data, None
@@ -86,10 +89,15 @@ class JsonLines(LineFormat):
             if len(data) - at <= _SLICE:
                 end = len(data)
             lines = Lines(data[at:end], offset + at, line_no)
+            out.lines += lines.count
             stopped = self._read_lines(lines, final=final or len(data) - at > _HOLD_LIMIT)
             if stopped is not None:
                 start = at + lines.starts[stopped]
-                self._held = (data[start:], offset + start, int(lines.numbers[stopped]))
+                first = int(lines.numbers[stopped])
+                self._held = (data[start:], offset + start, first)
+                self._held_lines = line_no + lines.count - first
+                out.lines += data.count(b"\n", end)
+                self._held_lines += data.count(b"\n", end)
                 break
             at, line_no = end, line_no + lines.count
         out.add(self.reader.take())
@@ -152,7 +160,8 @@ class JsonLines(LineFormat):
             if not taken:
                 return False
             if plain is record and len(objects) == 1 and self.reader.took_row:
-                self._learn(record)
+                self._news = learn(self._seen, record) or self._news
+                self._stale += 1
         if lost and not (objects and _PREFIXED.match(text)):
             self._note_unreadable(text, offset, line_no)
         return True
@@ -176,24 +185,16 @@ class JsonLines(LineFormat):
                 out.append(values)
         return out
 
-    def _learn(self, record: dict[str, Any]) -> None:
-        """Remembers the types under the keys of a record, for the next plan."""
-        news = False
-        for key, value in record.items():
-            seen = self._seen.get(key)
-            if seen is None:
-                seen = self._seen[key] = Seen()
-            news = seen.add(value) or news
-        self._stale += 1
-        self._news = self._news or news
-
     def _renew_plan(self, lines_left: int) -> None:
         """Makes a new plan when enough records did not fit the old one; ever rarer, since making one costs."""
         if not self._news or self._stale < self._patience or lines_left < _LEARN_FIRST:
             return
         self._news, self._stale = False, 0
         self._patience = min(self._patience * 2, 4096)
-        self._plan = StructPlan.make(self._seen, self.reader.keys) if self._step_is_settled() else None
+        try:
+            self._plan = StructPlan(self._seen, self.reader.keys) if self._step_is_settled() else None
+        except UnfitError:
+            self._plan = None
 
     def _step_is_settled(self) -> bool:
         """Whether no record read in bulk could still bring the choice of the step."""

@@ -6,12 +6,10 @@ to decode, unknown keys included.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -20,107 +18,62 @@ from trainmon.tails.formats.builder import mark_of
 from trainmon.tails.formats.cells import KeyTable, Kind, number_in
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import could_be_long_form
+from trainmon.tails.formats.seen import Seen
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 
 _ABSENT = float("nan")  # told from every other NaN by identity
 _FIELD_LIMIT = 1500
-# Tokens that are not JSON, in the place of a value, become strings no log holds; if the place was inside a string, the
-# quotes make the record fail, no more.
-_TOKENS = re.compile(rb"(?<=[:,\[\s])(NaN|-?Infinity)(?=[\s,}\]])")
-_NON_FINITE = {"\x01NaN": math.nan, "\x01Infinity": math.inf, "\x01-Infinity": -math.inf}
-# "/" and "[" join the parts of nested keys.
-_JOINS = re.compile(r"[/\[]")
-
-
-@dataclass(slots=True)
-class Seen:
-    """Which JSON types the values of one key had."""
-
-    number: bool = False
-    text: bool = False
-    truth: bool = False
-    null: bool = False
-    nested: bool = False
-
-    def add(self, value: object) -> bool:
-        """Takes in a value; whether that was news."""
-        name = _type_name(value)
-        if getattr(self, name):
-            return False
-        setattr(self, name, True)
-        return True
-
-
-def _type_name(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "truth"
-    if isinstance(value, str):
-        return "text"
-    return "number" if isinstance(value, int | float) else "nested"
-
+_DEPTH_LIMIT = 6
+# Tokens that are not JSON, in the place of a value, become strings that read as the same number and that no log
+# writes; if the place was inside a string, the quotes make the record fail, no more.
+_TOKENS = tuple(
+    (b":" + blank + token, b":" + blank + b'"\\t' + text + b'"')
+    for token, text in ((b"NaN", b"nan"), (b"Infinity", b"inf"), (b"-Infinity", b"-inf"))
+    for blank in (b" ", b"")
+)
+_NonFinite = Literal["\tnan", "\tinf", "\t-inf"]
+_NON_FINITE = frozenset(get_args(_NonFinite))
+_PREFIXES = re.compile(r"[/\[]")
 
 Columns = dict[str, FloatArray]
 Marks = dict[str, MarkArray]
+Getter = Callable[[Any], Any]
+
+
+class UnfitError(ValueError):
+    """The keys seen cannot be served by a plan."""
 
 
 class StructPlan:
-    """Decodes lines of records of the keys `seen`; None from `make` when no plan can serve them."""
+    """Decodes lines of records of the keys `seen`. Raises `UnfitError` when such records have no plan."""
 
     def __init__(self, seen: dict[str, Seen], table: KeyTable) -> None:
+        if not seen or could_be_long_form(seen):
+            raise UnfitError
         self._table = table
-        strict: list[tuple[str, Any, Any]] = []
-        loose: list[tuple[str, Any, Any]] = []
-        names: dict[str, str] = {}
-        self._numbers: list[tuple[str, Callable[[Any], Any], bool]] = []
-        self._nested: list[tuple[str, Callable[[Any], Any]]] = []
-        self._ignored: list[Callable[[Any], Any]] = []
-        self._texts: dict[str, tuple[Callable[[Any], Any], bool]] = {}
-        for index, (key, types) in enumerate(seen.items()):
-            name = f"f{index}"
-            names[name] = key
-            getter = attrgetter(name)
-            kind = table.kinds.get(key)
-            if types.nested or (kind is Kind.TEXT and types.number) or (kind is Kind.NUMBER and types.truth):
-                strict_type: Any = Any
-                loose_type: Any = Any
-                self._nested.append((key, getter))
-            elif kind is Kind.TEXT:
-                strict_type = loose_type = str | bool | None
-                self._ignored.append(getter)
-            elif kind is Kind.NUMBER:
-                loose_type = float | str | None
-                strict_type = loose_type if types.text else float | None
-                self._numbers.append((key, getter, types.text))
-            else:
-                strict_type = loose_type = None
-                self._numbers.append((key, getter, False))
-            if types.text and (key in TYPE_KEYS or key in SPLIT_KEYS or stamp_order(key) is not None):
-                self._texts[key] = (getter, kind is Kind.TEXT)
-            strict.append((name, strict_type, _ABSENT))
-            loose.append((name, loose_type, _ABSENT))
-        self._strict = _decoder(strict, names)
-        self._loose = self._strict if strict == loose else _decoder(loose, names)
-
-    @classmethod
-    def make(cls, seen: dict[str, Seen], table: KeyTable) -> StructPlan | None:
-        """A plan for these keys, or None."""
-        nested = {key for key, types in seen.items() if types.nested}
-        joined = any(_JOINS.split(key)[0] in nested for key in seen if _JOINS.search(key))
-        if not seen or len(seen) > _FIELD_LIMIT or joined or could_be_long_form(seen):
-            return None
-        return cls(seen, table)
+        self._numbers: list[tuple[str, Getter, bool]] = []
+        self._nested: list[tuple[str, Getter]] = []
+        self._ignored: list[Getter] = []
+        self._texts: dict[str, tuple[Getter, bool]] = {}
+        self._inner = False
+        strict, loose = self._structs(seen, "", "", 0)
+        self._check_keys()
+        # Every field a number: rows become an array at once.
+        self._plain = not (self._nested or self._ignored or self._inner or any(text for _, _, text in self._numbers))
+        self._strict, self._loose = msgspec.json.Decoder(strict), msgspec.json.Decoder(loose)
 
     def decode(self, lines: bytes) -> tuple[list[Any], bool]:
         """The records of whole lines, and whether they were decoded loosely. Raises msgspec.MsgspecError,
         UnicodeDecodeError or RecursionError when any of them is not of this plan."""
-        if b"NaN" not in lines and b"Infinity" not in lines:
+        try:
             return self._strict.decode_lines(lines), False
-        if self._nested:
-            raise msgspec.ValidationError("tokens that are not JSON beside nested values")
-        records = self._loose.decode_lines(_TOKENS.sub(rb'"\\u0001\1"', lines))
+        except msgspec.DecodeError:
+            if self._nested or (b"NaN" not in lines and b"Infinity" not in lines):
+                raise
+        for token, text in _TOKENS:
+            lines = lines.replace(token, text)
+        records = self._loose.decode_lines(lines)
         for getter in self._ignored:
             if any(value in _NON_FINITE for value in map(getter, records) if isinstance(value, str)):
                 raise msgspec.ValidationError("a number where text was")
@@ -130,9 +83,18 @@ class StructPlan:
         """Raw key -> (n,) values, and the marks of those in which something that is no number was logged."""
         columns: Columns = {}
         marks: Marks = {}
+        if self._plain:
+            rows = np.array(list(map(msgspec.structs.astuple, records)), np.float64)
+            odd = ~np.isfinite(rows)
+            for index, (key, getter, _) in enumerate(self._numbers):
+                if odd[:, index].any():
+                    _put(columns, marks, key, list(map(getter, records)))
+                else:
+                    columns[key] = rows[:, index].copy()
+            return columns, marks
         for key, getter, textual in self._numbers:
             values = list(map(getter, records))
-            if (loose or textual) and str in set(map(type, values)):
+            if textual or (loose and str in set(map(type, values))):
                 values = [_plain(value) for value in values]
             _put(columns, marks, key, values)
         for key, getter in self._nested:
@@ -146,6 +108,52 @@ class StructPlan:
             for key, (getter, textual) in self._texts.items()
             for values in (map(getter, records),)
         }
+
+    def _structs(self, seen: dict[str, Seen], path: str, attributes: str, depth: int) -> tuple[type, type]:
+        """The struct types for the keys of one level, narrow and with room for strings."""
+        strict: list[tuple[str, Any, Any]] = []
+        loose: list[tuple[str, Any, Any]] = []
+        names: dict[str, str] = {}
+        for index, (name, types) in enumerate(seen.items()):
+            field = f"f{index}"
+            names[field] = name
+            place, key = attributes + field, path + name
+            if types.only_inner and depth < _DEPTH_LIMIT and types.inner is not None:
+                inner = self._structs(types.inner, key + "/", place + ".", depth + 1)
+                self._inner = True
+                strict.append((field, inner[0], inner[0]()))
+                loose.append((field, inner[1], inner[1]()))
+                continue
+            narrow, wide = self._leaf(key, types, attrgetter(place), is_top=depth == 0)
+            strict.append((field, narrow, _ABSENT))
+            loose.append((field, wide, _ABSENT))
+        return _struct(strict, names), _struct(loose, names)
+
+    def _leaf(self, key: str, types: Seen, getter: Getter, *, is_top: bool) -> tuple[Any, Any]:
+        kind = self._table.kinds.get(key)
+        if is_top and types.text and (key in TYPE_KEYS or key in SPLIT_KEYS or stamp_order(key) is not None):
+            self._texts[key] = (getter, kind is Kind.TEXT)
+        mixed = (kind is Kind.TEXT and types.number) or (kind is Kind.NUMBER and types.truth)
+        if types.listed or types.inner is not None or mixed or kind is None:
+            self._nested.append((key, getter))
+            return Any, Any
+        if kind is Kind.TEXT:
+            self._ignored.append(getter)
+            return str | bool | None, str | bool | None
+        self._numbers.append((key, getter, types.text))
+        if kind is Kind.UNKNOWN:
+            return None, None
+        wide: Any = float | str | None
+        return (wide, wide) if types.text else (float | None, float | _NonFinite | None)
+
+    def _check_keys(self) -> None:
+        keys = [key for key, _, _ in self._numbers]
+        wild = {key for key, _ in self._nested}
+        if len(keys) + len(wild) > _FIELD_LIMIT or len(set(keys)) != len(keys):
+            raise UnfitError
+        for key in (*keys, *wild):
+            if wild and any(key[: join.start()] in wild for join in _PREFIXES.finditer(key)):
+                raise UnfitError
 
     def _flatten(self, key: str, values: list[Any], columns: Columns, marks: Marks) -> None:
         inner: dict[str, list[float | None]] = {}
@@ -164,18 +172,17 @@ class StructPlan:
             _put(columns, marks, name, cells)
 
 
-def _decoder(fields: Iterable[tuple[str, Any, Any]], names: dict[str, str]) -> msgspec.json.Decoder[Any]:
-    struct = msgspec.defstruct("Record", fields, rename=names, forbid_unknown_fields=True, gc=False)
-    return msgspec.json.Decoder(struct)
+def _struct(fields: list[tuple[str, Any, Any]], names: dict[str, str]) -> type:
+    return msgspec.defstruct("Record", fields, rename=names, forbid_unknown_fields=True, gc=False, frozen=True)
 
 
 def _is_text(value: str) -> bool:
-    return value not in _NON_FINITE and number_in(value) is None
+    return number_in(value) is None
 
 
 def _plain(value: Any) -> float | None:
     if isinstance(value, str):
-        number = _NON_FINITE[value] if value in _NON_FINITE else number_in(value)
+        number = number_in(value)
         return _ABSENT if number is None else number
     result: float | None = value
     return result
@@ -198,7 +205,5 @@ def _marks(values: list[float | None], odd: np.ndarray) -> MarkArray:
     marks = np.full(len(values), Mark.NUMBER, np.uint8)
     for index in np.flatnonzero(odd).tolist():
         value = values[index]
-        marks[index] = Mark.ABSENT if value is _ABSENT else mark_of(value)
+        marks[index] = Mark.ABSENT if value is _ABSENT else mark_of(_plain(value))
     return marks
-
-
