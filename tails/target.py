@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 
 class TargetError(ValueError):
@@ -37,8 +38,9 @@ _REMOTE = re.compile(r"(?:[\w.+-]+@)?(?:[A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:]+\]):[/
 _SSH_URL = re.compile(r"ssh://(?:[^@/\s]+@)?(?:[\w.-]+|\[[0-9A-Fa-f:]+\])(?::\d+)?/.", re.ASCII)
 
 
-def parse(text: str) -> Target:
-    """Reads one target. What lies on the disk under the very name wins over any other meaning of it.
+def parse(text: str, cwd: Path | None = None) -> Target:
+    """Reads one target, relative paths as from `cwd`. What lies on the disk under the very name wins over any other
+    meaning of it.
 
     Raises `TargetError` for an empty target, a NUL in it, or a URL or job that is cut short.
 
@@ -54,8 +56,9 @@ def parse(text: str) -> Target:
     if text == "-":
         return Target(text, TargetKind.STDIN)
     path = os.path.expanduser(text)  # noqa: PTH111 - a quoted "~/runs/*" reaches us as it was typed
-    if os.path.lexists(path):
-        return Target(text, TargetKind.DIR if os.path.isdir(path) else TargetKind.PATH, path)  # noqa: PTH112
+    there = os.path.join(cwd or "", path)  # noqa: PTH118 - a "/" at the end counts
+    if os.path.lexists(there):
+        return Target(text, TargetKind.DIR if os.path.isdir(there) else TargetKind.PATH, path)  # noqa: PTH112
     return _remote(text) or _local(text, path)
 
 

@@ -1,0 +1,199 @@
+"""From targets to runs: which files are there, which of them belong together, and what each run is called."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmon.tails.grouping import Group, group
+from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
+from trainmon.tails.naming import name_runs
+from trainmon.tails.opening import show
+from trainmon.tails.scan import Folder, Found, Scan
+from trainmon.tails.target import Target, TargetError, TargetKind, parse
+
+STDIN = Path("-")
+MAX_MATCHES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """One file of a run, by its path from `cwd`, and what it is for.
+
+    Roles: text of the job, numbers, one rank's text, settings (not a log), a side log (stderr, warnings).
+    """
+
+    path: Path
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """One run. `target`: the word of the command line that led to it."""
+
+    name: str
+    target: str
+    files: tuple[RunFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """`problems`: one line for each target or directory that could not be used; `searched`: what was looked for."""
+
+    runs: tuple[RunFiles, ...]
+    problems: tuple[str, ...]
+    searched: str
+    targets: tuple[str, ...] = ()
+    cwd: Path = Path()
+
+
+def discover(targets: Sequence[str], cwd: Path) -> Discovery:
+    """The runs that `targets` name, or that lie below `cwd` when there are none. Never raises on what is on disk."""
+    return _Search(cwd).run(targets)
+
+
+class _Search:
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.problems: list[str] = []
+        self.groups: list[tuple[str, Group]] = []
+        self.places: list[str] = []
+        self.folders = 0
+        self.entries = 0
+        self.has_stdin = False
+
+    def run(self, targets: Sequence[str]) -> Discovery:
+        for text in targets or (".",):
+            try:
+                self._take(parse(text, self.cwd))
+            except TargetError as error:
+                self.problems.append(show(str(error)))
+        groups = self._without_repeats()
+        names = name_runs([found.path for _, found in groups], self.cwd)
+        runs = [
+            RunFiles(name, target, tuple(RunFile(Path(file.path), file.look.role) for file in found.files))
+            for name, (target, found) in zip(names, groups, strict=True)
+        ]
+        if self.has_stdin:
+            runs.append(RunFiles("stdin", "-", (RunFile(STDIN, "stdout"),)))
+        return Discovery(tuple(runs), tuple(self.problems), self._searched(), tuple(targets), self.cwd)
+
+    def _take(self, target: Target) -> None:
+        if target.kind is TargetKind.STDIN:
+            self.has_stdin = True
+        elif target.kind is TargetKind.DIR:
+            self._take_directory(target)
+        elif target.kind is TargetKind.GLOB:
+            self._take_glob(target)
+        elif target.kind is TargetKind.PATH:
+            self.groups.append((target.text, self._named(target.path)))
+        elif target.kind is TargetKind.SSH:
+            self.problems.append(
+                f"{show(target.text)}: reading over SSH is not in this version; run trainmon on that host, or mount it"
+            )
+        else:
+            self.problems.append(
+                f"{show(target.text)}: Slurm jobs are not in this version; name the job's log file "
+                "(`scontrol show job` has it as StdOut)"
+            )
+
+    def _take_directory(self, target: Target) -> None:
+        path = str(self.cwd / target.path)
+        if not os.path.isdir(path):  # noqa: PTH112
+            self.problems.append(f"{show(target.text)}: no such directory; check the spelling")
+            return
+        before = self.entries
+        runs = group(self._scanned(target.path))
+        self.groups += [(target.text, run) for run in runs]
+        if not runs:
+            self.problems.append(
+                f"{show(target.text)}: no training logs in or below this directory"
+                f" ({self.entries - before} files looked at); name a log file, or the directory that holds the runs"
+            )
+
+    def _take_glob(self, target: Target) -> None:
+        matches = glob.glob(target.path, root_dir=self.cwd, recursive=True)  # noqa: PTH207 - keeps relative paths
+        if not matches:
+            self.problems.append(f"{show(target.text)}: nothing matches; check the pattern (quote it from the shell)")
+            return
+        if len(matches) > MAX_MATCHES:
+            self.problems.append(f"{show(target.text)}: {len(matches)} matches, the first {MAX_MATCHES} are taken")
+        before = len(self.groups)
+        folders: dict[str, Folder] = {}
+        for match in sorted(matches)[:MAX_MATCHES]:
+            if os.path.isdir(self.cwd / match):  # noqa: PTH112
+                self.groups += [(target.text, run) for run in group(self._scanned(match))]
+            elif (look := self._glob_look(match)) is not None:
+                parent = os.path.dirname(match)  # noqa: PTH120
+                folder = folders.setdefault(parent, Folder(str(self.cwd / parent), 0))
+                if look.is_state:
+                    folder.states.append(str(self.cwd / match))
+                else:
+                    folder.files.append(Found(str(self.cwd / match), look))
+        for folder in folders.values():
+            self.groups += [(target.text, run) for run in group(folder)]
+        if len(self.groups) == before:
+            self.problems.append(
+                f"{show(target.text)}: {len(matches)} match, none looks like a training log; name one to read it anyway"
+            )
+
+    def _glob_look(self, match: str) -> Look | None:
+        """Files that a pattern names: those called a log count as they are, others when they look like one."""
+        look = look_at_name(os.path.basename(match))  # noqa: PTH119
+        if look is None or look.doubt in (Doubt.NONE, Doubt.TEXT):
+            return look
+        return look if looks_like_log(str(self.cwd / match), look.doubt) else None
+
+    def _scanned(self, path: str) -> Folder:
+        scan = Scan()
+        folder = scan.walk(str(self.cwd / path))
+        self.problems += scan.problems
+        self.folders += scan.folders
+        self.entries += scan.entries
+        self.places.append(path)
+        return folder
+
+    def _named(self, path: str) -> Group:
+        """A file that is named is a run of its own, also before it exists; settings beside it belong to it."""
+        look = look_at_name(os.path.basename(path)) or Look("stdout", Doubt.NONE)  # noqa: PTH119
+        if look.role in ("config", "rank", "log"):
+            look = Look("stdout", Doubt.NONE)
+        return Group(str(self.cwd / path), [Found(str(self.cwd / path), look), *self._settings_beside(path)])
+
+    def _settings_beside(self, path: str) -> list[Found]:
+        parent = (self.cwd / path).parent
+        try:
+            names = sorted(entry.name for entry in os.scandir(parent) if entry.is_file())
+        except OSError:
+            return []
+        looks = [(name, look_at_name(name)) for name in names if name.endswith((".toml", ".json", ".yaml", ".yml"))]
+        base = os.path.basename(path)  # noqa: PTH119
+        return [
+            Found(str(parent / name), look) for name, look in looks if look and look.role == "config" and name != base
+        ]
+
+    def _without_repeats(self) -> list[tuple[str, Group]]:
+        """A file counts once, in the largest run that holds it."""
+        order = sorted(range(len(self.groups)), key=lambda place: -len(self.groups[place][1].files))
+        seen: set[str] = set()
+        kept = []
+        for place in order:
+            files = [found for found in self.groups[place][1].files if found.look.role != "config"]
+            real = {os.path.realpath(self.cwd / found.path) for found in files}
+            if not real or real <= seen:
+                continue
+            seen |= real
+            kept.append(place)
+        return [self.groups[place] for place in sorted(kept)]
+
+    def _searched(self) -> str:
+        if not self.places:
+            return ""
+        places = ", ".join(show(place) for place in self.places[:3]) + (", ..." if len(self.places) > 3 else "")
+        return (
+            f"looked below {places} ({self.folders} directories, {self.entries} files) for files that hold numbers of a"
+            f" training: {PATTERNS}"
+        )

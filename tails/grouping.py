@@ -1,0 +1,140 @@
+"""Which files belong to one run.
+
+Files of one directory are one run, unless several logs of one kind lie beside each other (a.log, b.log). A file's
+key (`looks`) is what is left of its name without the words that every run uses; files of one key go together, and
+the files without a key go with the only run that is there. Directories that by their name are a part of a run
+(tensorboard, logs, eval, rank_3, ...) join the run of the directory above.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from trainmon.tails.looks import Look, look_at_name
+from trainmon.tails.scan import Folder, Found
+
+_PART = re.compile(
+    r"train|eval|val|valid|validation|test|logs?|logging|tb|tblogs?|tb_logs?|tensorboard(?:_logs?)?|events|files|output"
+    r"|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+|(?:rank|node|worker|gpu|proc)[-_]?\d+",
+    re.IGNORECASE,
+)
+_RANK_FOLDER = re.compile(r"(?:rank|node|worker|gpu|proc)[-_]?\d+|\d+", re.IGNORECASE)
+_STORE = frozenset({"wandb", "lightning_logs", "tensorboard", "tb", "tb_logs"})
+_DATED = re.compile(r"[A-Z][a-z]{2}\d{1,2}_\d{2}-\d{2}-\d{2}_.*")  # SummaryWriter's own: runs/Dec01_12-30-00_host
+_STATE_LOOK = look_at_name("trainer_state.json")
+
+
+@dataclass(slots=True)
+class Group:
+    """The files of one run. `path`: the directory it fills, or the file that names it; `key`: of its files."""
+
+    path: str
+    files: list[Found]
+    key: str = ""
+    folder: str = ""
+
+
+def group(root: Folder) -> list[Group]:
+    """The runs in and below `root`, in order of their paths."""
+    return _runs_of(root, inherited=None)
+
+
+def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
+    settings = next((found for found in folder.files if _base(found.path) == "trainmon.toml"), inherited)
+    own = _own_runs(folder)
+    if settings is not None:
+        for run in own:
+            if settings not in run.files:
+                run.files.append(settings)
+    parts: list[Group] = []
+    others: list[Group] = []
+    for child in folder.folders:
+        runs = _runs_of(child, settings)
+        (parts if _is_part(folder, child, runs, has_own=len(own) == 1) else others).extend(runs)
+    if len(own) == 1 and parts:
+        own = [_joined(folder, own + parts)]
+    elif not own and not others and parts:
+        own = [_joined(folder, parts)]
+    else:
+        others = parts + others
+    return own + others
+
+
+def _joined(folder: Folder, parts: list[Group]) -> Group:
+    """One run of several parts; it is called by the directory, or by its only part."""
+    files = {found.path: found for part in parts for found in part.files}
+    path = folder.path if len(parts) > 1 else parts[0].path
+    return Group(path, list(files.values()), folder=folder.path)
+
+
+def _is_part(folder: Folder, child: Folder, runs: list[Group], *, has_own: bool) -> bool:
+    """Whether the one run found in `child` is a part of the run of the directory above."""
+    if len(runs) != 1:
+        return False
+    name = child.name
+    fills = runs[0].path == child.path or (runs[0].folder == child.path and (has_own or not runs[0].key))
+    if _PART.fullmatch(name) and fills:
+        _mark_ranks(name, runs[0])
+        return True
+    if name.isdigit() and fills and folder.name.startswith("attempt_"):  # torchrun --log-dir: attempt_0/RANK/stdout.log
+        _mark_ranks(name, runs[0])
+        return True
+    is_dated = name == "runs" and _DATED.fullmatch(_base(runs[0].path)) is not None
+    return has_own and (name in _STORE or is_dated)
+
+
+def _mark_ranks(name: str, run: Group) -> None:
+    if _RANK_FOLDER.fullmatch(name):
+        for found in run.files:
+            if found.look.role in ("stdout", "log"):
+                found.look = Look("rank", found.look.doubt, found.look.key)
+
+
+def _own_runs(folder: Folder) -> list[Group]:
+    """The runs that the files lying in `folder` itself make."""
+    files = [found for found in folder.files if found.look.role != "config"]
+    configs = [found for found in folder.files if found.look.role == "config"]
+    state = folder.newest_state()
+    if state is not None and _STATE_LOOK is not None:
+        files.append(Found(state, _STATE_LOOK))
+    if not files:
+        return []
+    by_key: dict[str, list[Found]] = {}
+    for found in files:
+        by_key.setdefault(found.look.key, []).append(found)
+    if _is_one_run(by_key):
+        key = next((key for key in by_key if key), "")
+        path = folder.path if len(files) > 1 or not key else files[0].path
+        return [Group(path, files + configs, key, folder.path)]
+    return _split(folder, by_key)
+
+
+def _is_one_run(by_key: dict[str, list[Found]]) -> bool:
+    logs = {key for key, files in by_key.items() if key and any(_is_log(found) for found in files)}
+    metrics = {key for key in by_key if key} - logs
+    if len(logs) > 1:
+        return False
+    if len(metrics) <= 1:
+        return True
+    endings = Counter(os.path.splitext(found.path)[1] for key in metrics for found in by_key[key])  # noqa: PTH122
+    return max(endings.values()) == 1
+
+
+def _split(folder: Folder, by_key: dict[str, list[Found]]) -> list[Group]:
+    """One run for each key, and one for the files without a key."""
+    groups = []
+    for key, files in sorted(by_key.items()):
+        first = next((found for found in files if found.look.role == "stdout"), files[0])
+        groups.append(Group(first.path, files, key, folder.path))
+    return groups
+
+
+def _is_log(found: Found) -> bool:
+    return found.look.role in ("stdout", "log", "rank")
+
+
+def _base(path: str) -> str:
+    return os.path.basename(path)  # noqa: PTH119

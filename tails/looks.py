@@ -1,0 +1,239 @@
+"""Which files look like training logs: by name where that is enough, by their first bytes where it leaves doubt."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Literal
+
+from trainmon.tails.opening import NotRegular, open_regular
+
+Role = Literal["stdout", "metrics", "rank", "config", "log"]
+
+HEAD_BYTES = 64 << 10
+_FIRST_BYTES = 8 << 10
+
+PATTERNS = (
+    "*.log *.out *.err *.txt *.jsonl *.json *.csv *.tsv *tfevents* *.wandb *.parquet, and names without an ending"
+)
+
+
+class Doubt(Enum):
+    """What a file's content must show before it counts, given its name."""
+
+    NONE = 0  # the name says it all
+    TEXT = 1  # a log by its name: numbers of a training, or words of one
+    NUMBERS = 2  # could be anything: numbers of a training
+    JSON = 3
+    TABLE = 4
+    PARQUET = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a name says. `key`: what is left of it without the words that every run uses, the same for all its files."""
+
+    role: Role
+    doubt: Doubt
+    key: str = ""
+    is_state: bool = False
+
+
+_CONFIG = re.compile(
+    r"trainmon\.toml|(?:(?:train|training|run|experiment|exp|model)_?)?(?:config|args|arguments|hparams|params)"
+    r"\.(?:json|ya?ml|toml)"
+)
+_JUNK = re.compile(
+    r"(?:readme|licen[cs]e|changelog|notice|authors|contributing|makefile|dockerfile|requirements|environment|setup"
+    r"|merges|vocab|tokenizer|special_tokens|added_tokens|generation_config|adapter_config|preprocessor_config"
+    r"|dataset_infos?|package|wandb-(?:metadata|summary)|(?:all|train|eval|test|predict)_results|model\.safetensors"
+    r"|pytorch_model\.bin|debug-internal|debug-cli|latest_checkpointed_iteration|pip[-_]freeze|conda|cmakelists|gitignore)"
+    r"(?![a-z0-9]).*|.*\.index\.json"
+)
+_SURE_TEXT = re.compile(
+    r"(?:train|training|pretrain|finetune)(?:[._-]?(?:log|stdout|output|rank[._-]?\d+))*\.(?:log|out)"
+)
+_SURE_METRICS = re.compile(
+    r"(?:train[._-]?|training[._-]?|trainer[._-]?|eval[._-]?)?(?:metrics|log)\.jsonl|metrics\.csv"
+)
+_RANK = re.compile(
+    r"(?:^|[._-])(?:(?:global|local)[._-]?)?(?:rank|worker|node|gpu|proc|process|task)[._-]?\d+(?=$|[._-])"
+)
+_BATCH_SYSTEM = re.compile(r"(.+)\.([oe])\d{2,}")  # PBS and SGE: name.o123, name.e123
+_SPLIT = re.compile(r"[._\- ]+")
+_COMMON = frozenset(
+    {"train", "training", "trainer", "pretrain", "finetune", "main", "run", "all", "nohup", "screen"}
+    | {"eval", "evaluation", "val", "valid", "validation", "test", "loss", "losses", "throughput"}
+    | {"log", "logs", "stdout", "stderr", "std", "out", "err", "error", "errors", "output", "outputs", "console"}
+    | {"debug", "info", "warning", "warnings", "metrics", "metric", "history", "progress", "events", "monitor"}
+    | {"system", "stats", "results", "scalars", "summary", "report"}
+)
+_SIDE = frozenset(["debug", "err", "error", "errors", "stderr", "warning", "warnings"])
+_EXTENSIONS: dict[str, tuple[Role, Doubt]] = {
+    "log": ("stdout", Doubt.TEXT),
+    "out": ("stdout", Doubt.TEXT),
+    "err": ("log", Doubt.TEXT),
+    "txt": ("stdout", Doubt.NUMBERS),
+    "": ("stdout", Doubt.NUMBERS),
+    "jsonl": ("metrics", Doubt.JSON),
+    "ndjson": ("metrics", Doubt.JSON),
+    "json": ("metrics", Doubt.JSON),
+    "csv": ("metrics", Doubt.TABLE),
+    "tsv": ("metrics", Doubt.TABLE),
+    "parquet": ("metrics", Doubt.PARQUET),
+}
+
+
+@lru_cache(maxsize=65536)
+def look_at_name(name: str) -> Look | None:
+    """What `name` says; None when a file of that name is never read.
+
+    >>> look_at_name("slurm-12.err"), look_at_name("README.txt")
+    (Look(role='log', doubt=<Doubt.TEXT: 1>, key='slurm-12', is_state=False), None)
+    """
+    lower = name.lower()
+    if _CONFIG.fullmatch(lower):
+        return Look("config", Doubt.NONE)
+    if lower.startswith(".") or _JUNK.fullmatch(lower):
+        return None
+    if "tfevents" in lower or lower.endswith(".wandb"):
+        return Look("metrics", Doubt.NONE)
+    if lower == "trainer_state.json":
+        return Look("metrics", Doubt.NONE, is_state=True)
+    if match := _BATCH_SYSTEM.fullmatch(lower):
+        return Look("stdout" if match.group(2) == "o" else "log", Doubt.TEXT, match.group(1))
+    stem, _, extension = lower.rpartition(".") if "." in lower else (lower, "", "")
+    if extension not in _EXTENSIONS:
+        return None
+    role, doubt = _EXTENSIONS[extension]
+    tokens = _SPLIT.split(stem)
+    if role == "stdout" and not _SIDE.isdisjoint(tokens):
+        role = "log"
+    if _RANK.search(stem):
+        role = "rank"
+    if _SURE_TEXT.fullmatch(lower) or _SURE_METRICS.fullmatch(lower):
+        doubt = Doubt.NONE
+    return Look(role, doubt, _key(stem))
+
+
+def _key(stem: str) -> str:
+    """`stem` without its rank and without common words at its ends."""
+    words = [word for word in _SPLIT.split(_RANK.sub("", stem)) if word]
+    while words and words[0] in _COMMON:
+        words.pop(0)
+    while words and words[-1] in _COMMON:
+        words.pop()
+    return "-".join(words)
+
+
+_NUMBER = rb"[-+]?(?:\d|\.\d|nan|inf)"
+_STRONG = re.compile(
+    rb"(?:loss|grad(?:ient)?[ _-]?norm|perplexity|\bppl\b|learning[ _-]rate|\blr\b|tflops?|\bmfu\b|reward|\bbpb\b"
+    rb"|tok(?:en)?s?(?:/|[ _]per[ _])s)[\w/ ().-]{0,24}[\"']?[ \t]*[:=|]?[ \t]*[\[(\"']?" + _NUMBER,
+    re.IGNORECASE,
+)
+_WEAK = re.compile(
+    rb"\b(?:global[ _]?step|step|iter(?:ation)?|epoch|update|batch|accuracy|acc)\b[\"']?[ \t]*[:=|\[(]?[ \t]*"
+    rb"[\[(\"']?\d",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(
+    rb"Traceback \(most recent call last\)|torch\.distributed|torchrun|deepspeed|megatron|\bNCCL\b|CUDA|slurmstepd"
+    rb"|srun:|\*\*\*\*\* Running training|Num examples =|world[ _]size|[Ss]tarting training|Start training|\bwandb:"
+    rb"|:::MLLOG|number of parameters|[Ll]oading checkpoint|tensor[-_ ]parallel|gradient_accumulation|Epoch \d+|\[rank ?\d+\]"
+)
+_JSON_LOSS = re.compile(
+    rb'"[^"\n]{0,80}(?:loss|grad_norm|perplexity|\bppl\b|bpb)[^"\n]{0,60}"\s{0,9}:\s{0,9}[\[{"]?\s{0,40}[-\dnNI]'
+    rb'|"(?:name|key|tag|metric|_name)"[ \t]*:[ \t]*"[^"\n]{0,80}(?:loss|reward)|"log_history"[ \t\r\n]*:',
+    re.IGNORECASE,
+)
+_JSON_OTHER = re.compile(
+    rb'"[^"\n]{0,80}(?:reward|accuracy|_acc|learning_rate|\blr\b|kl)[^"\n]{0,60}"\s{0,9}:\s{0,9}[-\d]', re.I
+)
+_JSON_HINT = re.compile(rb"loss|norm|perplexity|ppl|bpb|log_history|reward|acc|learning_rate|lr|kl", re.IGNORECASE)
+_JSON_STEP = re.compile(rb'"[^"\n]{0,40}(?:step|iter|iteration|epoch|update)[^"\n]{0,20}"\s{0,9}:\s{0,9}\d', re.I)
+_TABLE_METRIC = re.compile(
+    rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE
+)
+_TABLE_STEP = re.compile(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
+
+
+def looks_like_log(path: str, doubt: Doubt) -> bool:
+    """Whether the content of `path` shows what `doubt` asks for. Reads at most 64 KiB; an unreadable file counts,
+    so that it is named, when its name is a log's."""
+    try:
+        fd, status = open_regular(path)
+    except NotRegular:
+        return False
+    except OSError:
+        return doubt is Doubt.TEXT
+    try:
+        if doubt is Doubt.PARQUET:
+            return _parquet_has_metrics(fd, status.st_size)
+        for size in (_FIRST_BYTES, HEAD_BYTES):
+            head = os.pread(fd, size, 0)
+            if shows_training(head, doubt):
+                return True
+            if len(head) < size:
+                break
+    except OSError:
+        return doubt is Doubt.TEXT
+    finally:
+        os.close(fd)
+    return False
+
+
+def shows_training(head: bytes, doubt: Doubt) -> bool:
+    """Whether `head` holds numbers of a training (or words of one, where the name is a log's).
+
+    >>> shows_training(b"step 10: train loss 2.5, lr 1e-4", Doubt.NUMBERS)
+    True
+    >>> shows_training(b"numpy>=1.26", Doubt.NUMBERS)
+    False
+    """
+    text = head.replace(b"\0", b"") if b"\0" in head[:4096] else head
+    if doubt is Doubt.JSON:
+        return _json_shows(text)
+    if doubt is Doubt.TABLE:
+        return _table_shows(text)
+    strong = _STRONG.search(text)
+    if strong is not None and (_WEAK.search(text) or _STRONG.search(text, strong.end())):
+        return True
+    return doubt is Doubt.TEXT and _WORDS.search(text) is not None
+
+
+def _json_shows(text: bytes) -> bool:
+    if not text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        return shows_training(text, Doubt.NUMBERS)
+    if _JSON_HINT.search(text) is None:
+        return False
+    first = _JSON_LOSS.search(text)
+    if first is not None and (b"log_history" in first.group() or _JSON_STEP.search(text)):
+        return True
+    if first is not None and _JSON_LOSS.search(text, first.end()):
+        return True
+    return bool(_JSON_OTHER.search(text) and _JSON_STEP.search(text))
+
+
+def _table_shows(text: bytes) -> bool:
+    header, _, rest = text.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    if len(header) > 32768 or not any(mark in header for mark in b",;\t|"):
+        return False
+    has_step = _TABLE_STEP.search(header.strip()) is not None
+    has_metric = _TABLE_METRIC.search(header) is not None
+    return (has_metric or (has_step and b"alue" in header)) and (
+        has_step or not rest or rest[:1] in b'-+.0123456789"n,'
+    )
+
+
+def _parquet_has_metrics(fd: int, size: int) -> bool:
+    """The column names stand in the footer: a training's has a step and something that is measured."""
+    end = os.pread(fd, 8, max(size - 8, 0))
+    if len(end) < 8 or end[4:] != b"PAR1":
+        return False
+    length = min(int.from_bytes(end[:4], "little"), 1 << 20, size - 8)
+    footer = os.pread(fd, length, size - 8 - length)
+    return bool(_TABLE_METRIC.search(footer) and re.search(rb"step|epoch|iter", footer, re.IGNORECASE))

@@ -1,0 +1,197 @@
+"""Walking a directory for candidates: bounded, safe in circles of symbolic links, few reads."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log
+from trainmon.tails.opening import explain, show
+
+MAX_DEPTH = 8
+MAX_FOLDERS = 20_000
+MAX_ENTRIES = 400_000
+_MAX_DENIED = 5
+_MANY = 100  # a directory with more doubtful files than this is a data set, unless some of the first are logs
+_TRIED = 20
+
+_SKIPPED = frozenset(
+    [
+        "__pycache__",
+        "node_modules",
+        "site-packages",
+        "dist-packages",
+        "venv",
+        "virtualenv",
+        "env",
+        "weights",
+        "lost+found",
+    ]
+)
+CHECKPOINT = re.compile(
+    r"(?:(?:checkpoint|ckpt|global_?step|weights|hf)[-_=]?\d+[-_.]?|(?:step|iter|iteration|epoch)[-_=]?\d{2,}[-_.]?)+"
+    r"(?:ckpt)?|.*\.ckpt",
+    re.IGNORECASE,
+)
+_WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_")
+_STATE = "trainer_state.json"
+
+
+@dataclass(slots=True)
+class Found:
+    """A file that counts, and what its name says."""
+
+    path: str
+    look: Look
+
+
+@dataclass(slots=True)
+class Folder:
+    """A directory with what was found in it. `states`: trainer_state.json of it and of its checkpoints."""
+
+    path: str
+    depth: int
+    files: list[Found] = field(default_factory=list)
+    folders: list[Folder] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Its last component."""
+        return os.path.basename(self.path)  # noqa: PTH119
+
+    def newest_state(self) -> str | None:
+        """Of several states of one run only the newest counts: it holds the history of those before it."""
+        return max(self.states, key=_age_key, default=None)
+
+
+class Scan:
+    """One walk. `problems` are lines to show; `folders` and `entries` count what was looked at."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+        self.folders = 0
+        self.entries = 0
+        self._denied = 0
+        self._visited: set[tuple[int, int]] = set()
+        self._known: set[tuple[int, int]] = set()
+        self._links: list[tuple[Folder, str, Look]] = []
+
+    def walk(self, root: str) -> Folder:
+        """What is found in and below `root`. Directories behind symbolic links come last, each directory once."""
+        top = Folder(root, 0)
+        queue = deque([top])
+        behind_links: deque[Folder] = deque()
+        while queue or behind_links:
+            folder = queue.popleft() if queue else behind_links.popleft()
+            if self.folders >= MAX_FOLDERS or self.entries >= MAX_ENTRIES:
+                self.problems.append(
+                    f"{show(root)}: stopped after {self.folders} directories and {self.entries} files; "
+                    "name a directory further down"
+                )
+                break
+            for child, is_link in self._look_into(folder):
+                folder.folders.append(child)
+                (behind_links if is_link else queue).append(child)
+        for folder, path, look in self._links:
+            self._add_link(folder, path, look)
+        self._links.clear()
+        if self._denied > _MAX_DENIED:
+            self.problems.append(f"{show(root)}: {self._denied - _MAX_DENIED} more directories that cannot be read")
+        return top
+
+    def _look_into(self, folder: Folder) -> Iterator[tuple[Folder, bool]]:
+        try:
+            status = os.stat(folder.path)  # noqa: PTH116
+            if (status.st_dev, status.st_ino) in self._visited:
+                return
+            self._visited.add((status.st_dev, status.st_ino))
+            with os.scandir(folder.path) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            self._denied += 1
+            if self._denied <= _MAX_DENIED:
+                self.problems.append(explain(folder.path, error))
+            return
+        self.folders += 1
+        self.entries += len(entries)
+        doubtful: list[Found] = []
+        for entry in entries:
+            if _is_dir(entry):
+                if child := self._child(folder, entry):
+                    yield child, entry.is_symlink()
+            elif look := look_at_name(entry.name):
+                self._add(folder, entry, look, status.st_dev, doubtful)
+        self._settle(folder, doubtful)
+        folder.files.sort(key=lambda found: found.path)
+
+    def _child(self, folder: Folder, entry: os.DirEntry[str]) -> Folder | None:
+        if CHECKPOINT.fullmatch(entry.name):
+            state = f"{entry.path}/{_STATE}"
+            if os.path.exists(state):  # noqa: PTH110
+                folder.states.append(state)
+            return None
+        if entry.name == "logs" and _WANDB_RUN.match(folder.name):  # W&B's own debug logs
+            return None
+        if "." in entry.name and (look := look_at_name(entry.name)) and look.role != "config":
+            self.problems.append(f"{show(entry.path)}: is a directory, not a file; what is in it is looked at")
+        if entry.name.startswith(".") or entry.name.lower() in _SKIPPED or folder.depth >= MAX_DEPTH:
+            return None
+        return Folder(entry.path, folder.depth + 1)
+
+    def _add(self, folder: Folder, entry: os.DirEntry[str], look: Look, device: int, doubtful: list[Found]) -> None:
+        if folder.name == "wandb" and entry.name.startswith("debug"):
+            return
+        if entry.is_symlink():
+            self._links.append((folder, entry.path, look))
+            return
+        if not entry.is_file():
+            return
+        self._known.add((device, entry.inode()))
+        if look.is_state:
+            folder.states.append(entry.path)
+        elif look.doubt is Doubt.NONE:
+            folder.files.append(Found(entry.path, look))
+        else:
+            doubtful.append(Found(entry.path, look))
+
+    def _settle(self, folder: Folder, doubtful: list[Found]) -> None:
+        """Reads the heads of files whose names leave doubt."""
+        logs = [found for found in doubtful if found.look.doubt is Doubt.TEXT]
+        others = [found for found in doubtful if found.look.doubt is not Doubt.TEXT]
+        folder.files += [found for found in logs if looks_like_log(found.path, found.look.doubt)]
+        tried = [found for found in others[:_TRIED] if looks_like_log(found.path, found.look.doubt)]
+        if len(others) <= _MANY or tried:
+            tried += [found for found in others[_TRIED:] if looks_like_log(found.path, found.look.doubt)]
+        folder.files += tried
+
+    def _add_link(self, folder: Folder, path: str, look: Look) -> None:
+        """A file behind a symbolic link counts unless the file itself was found."""
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except OSError:
+            return
+        key = (status.st_dev, status.st_ino)
+        if key in self._known:
+            return
+        if look.doubt is Doubt.NONE or looks_like_log(path, look.doubt):
+            self._known.add(key)
+            folder.files.append(Found(path, look))
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _age_key(path: str) -> tuple[float, int, str]:
+    digits = re.findall(r"\d+", os.path.basename(os.path.dirname(path)))  # noqa: PTH119, PTH120
+    try:
+        return os.stat(path).st_mtime, int(digits[-1]) if digits else 0, path  # noqa: PTH116
+    except OSError:
+        return 0.0, 0, path
