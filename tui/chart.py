@@ -34,7 +34,8 @@ class Chart:
 
     `value`, `change` and `beside` (other signals of the same slot) stand in the title. `log_y` None: decided by
     the values. `clip_start`: see `curve.value_range`. `window`: the x range to show, None for
-    everything. `floor`: the y axis begins no higher.
+    everything. `floor`: the y axis begins no higher. `least_span`: the y axis covers at least this share of its
+    middle value, so that noise of a percent does not look like trouble.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Chart:
     clip_start: bool = False
     floor: float | None = None
     signals: tuple[str, ...] = ()
+    least_span: float = 0.0
 
     @property
     def x_range(self) -> tuple[float, float] | None:
@@ -103,7 +105,7 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
     for row, line in enumerate(plot):
         label = labels.get(row, "")
         lines.append(pad([Span(label.rjust(gutter - 1) + " ", "faint"), Span(glyphs.vertical, "faint"), *line], width))
-    lines.append(pad(_x_axis(chart, ends, gutter, across, glyphs), width))
+    lines.append(pad(_x_axis(chart, ends, scale.log, gutter, across, glyphs), width))
     return lines
 
 
@@ -140,10 +142,11 @@ def _scale(chart: Chart, drawn: list[Drawn]) -> _Scale:
             positive = everything.low[everything.low > 0]
         bottom = float(np.log10(positive.min())) if positive.size else -1.0
         top = float(np.log10(top)) if top > 0 else bottom + 1
-    span = top - bottom
-    if span <= 0:
-        span = abs(top) * 0.1 or 1.0
-        bottom, top = bottom - span / 2, top + span / 2
+    middle = (bottom + top) / 2
+    least = abs(middle) * max(chart.least_span, 1e-9) if not log else 0.0
+    if top - bottom <= least or top <= bottom:
+        least = max(least, abs(middle) * 0.1) or 1.0
+        bottom, top = middle - least / 2, middle + least / 2
     return _Scale(bottom, top, log, true_top if limits[1] < true_top else None)
 
 
@@ -295,15 +298,16 @@ def _runs(characters: list[list[str]], names: list[list[str]], shading: list[str
     return lines
 
 
-def _x_axis(chart: Chart, ends: tuple[float, float], gutter: int, across: int, glyphs: Glyphs) -> Line:
+def _x_axis(chart: Chart, ends: tuple[float, float], log: bool, gutter: int, across: int, glyphs: Glyphs) -> Line:
     first, last = numbers.count(ends[0]), numbers.count(ends[1])
     rule = [glyphs.horizontal] * across
     names = ["faint"] * across
-    for text, start in ((first, 0), (last, across - len(last))):
-        if start >= 0 and start + len(text) <= across and len(first) + len(last) + 2 <= across:
-            rule[start : start + len(text)] = list(text)
     marks = {_cell_range(shade, ends, across)[0]: shade for shade in chart.shades if ends[0] <= shade.first <= ends[1]}
-    middle = f" {chart.x_name} "
+    for text, start in ((first, 0), (last, across - len(last))):
+        taken = range(start, start + len(text))
+        if start >= 0 and len(first) + len(last) + 2 <= across and not marks.keys() & taken:
+            rule[start : start + len(text)] = list(text)
+    middle = f" {chart.x_name}{', log y' if log else ''} "
     start = (across - len(middle)) // 2
     if len(first) + len(last) + len(middle) + 6 <= across and not marks.keys() & range(start, start + len(middle)):
         rule[start : start + len(middle)] = list(middle)

@@ -23,6 +23,7 @@ VERDICT_STYLES = {
     Verdict.NO_DATA: "nodata",
     Verdict.NOT_APPLICABLE: "na",
 }
+AGE_CELLS = 4  # the last column: all that changes in a row while nothing comes
 _TRAILING_ZEROS = re.compile(r"\.0+(?=\D|$)")
 _Draw = Callable[["Cell"], Line]
 
@@ -148,7 +149,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("mem", 6, 1, _memory, right=True),
     Column("MFU", 5, 6, _right(lambda row: _known(row.mfu, numbers.percent)), right=True),
     Column("verdict", 16, 0, _verdict, grow=6),
-    Column("age", 4, 0, _age, right=True),
+    Column("age", AGE_CELLS, 0, _age, right=True),
 )
 _MARGIN = 2  # cursor or pin
 

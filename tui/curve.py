@@ -107,7 +107,7 @@ def value_range(spans: Spans, clip_start: bool) -> tuple[float, float, float] | 
         return None
     bottom, true_top = float(np.nanmin(spans.low)), float(np.nanmax(spans.high))
     top = true_top
-    if clip_start and known.size >= 10:
+    if clip_start and known.size >= 5:
         rest = known[max(1, known.size // 10) :]
         settled = float(np.max(spans.high[rest]))
         if true_top - settled > 0.25 * (settled - bottom):

@@ -11,9 +11,10 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, TriageStep
+from trainmon.tui import numbers
 from trainmon.tui.chart import Chart
 from trainmon.tui.glyphs import Glyphs
-from trainmon.tui.slots import family, series_chart
+from trainmon.tui.slots import family, series_chart, title_of
 
 _MARGIN_STEPS = 100.0  # METRICS.md: the 50-100 steps on either side
 _MARGIN_VALUES = 20
@@ -56,7 +57,13 @@ def of_step(run: RunSnapshot, step: TriageStep) -> Evidence:
         return Evidence(f"{step.title}: {step.what}", _present(run, signals), None, None, None)
     newest = min(named, key=lambda one: (one.recovered, -one.first_step, one.id))
     whole = of_episode(run, newest)
-    return replace(whole, title=f"{step.title}: {step.what}", signals=_present(run, (*signals, *whole.signals)))
+    together = [one for one in named if one.recovered == newest.recovered] if not newest.recovered else [newest]
+    return replace(
+        whole,
+        title=f"{step.title}: {step.what}",
+        signals=_present(run, (*signals, *whole.signals)),
+        window=window_around(run, together),
+    )
 
 
 def _present(run: RunSnapshot, signals: Iterable[str]) -> tuple[str, ...]:
@@ -84,11 +91,26 @@ def _interval(run: RunSnapshot) -> float:
 
 
 def charts(run: RunSnapshot, evidence: Evidence, glyphs: Glyphs) -> tuple[Chart, ...]:
-    """One chart a signal, numbered from 1, cut to the window."""
+    """One chart a signal, numbered from 1, cut to the window, with the worst value in it."""
     out = []
     for place, signal in enumerate(evidence.signals):
         views: list[SeriesView] = family(run, signal)
-        title = BY_ID[signal].title if signal in BY_ID else signal
-        chart = series_chart(run, views, str(place + 1), glyphs, title, window=evidence.window)
-        out.append(replace(chart, clip_start=evidence.window is None and chart.clip_start))
+        chart = series_chart(run, views, str(place + 1), glyphs, title_of(views[0].key), window=evidence.window)
+        if evidence.window is not None:
+            chart = replace(chart, clip_start=False, value=_worst(views[0], evidence.window), change="")
+        out.append(chart)
     return tuple(out)
+
+
+def _worst(view: SeriesView, window: tuple[float, float]) -> str:
+    inside = np.flatnonzero((view.steps >= window[0]) & (view.steps <= window[1]))
+    if not inside.size:
+        return ""
+    signal = BY_ID.get(view.key.signal)
+    low = signal is not None and signal.better == "up"
+    values = view.low[inside] if low else view.high[inside]
+    at = inside[int(np.nanargmin(values) if low else np.nanargmax(values))]
+    value = float(view.low[at] if low else view.high[at])
+    return (
+        f"{'lowest' if low else 'peak'} {numbers.with_unit(value, view.unit)} at {numbers.step(float(view.steps[at]))}"
+    )

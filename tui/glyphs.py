@@ -62,7 +62,7 @@ UNICODE = Glyphs(
         State.NODE_FAIL: "†",
         State.UNKNOWN: "?",
     },
-    spark="▁▂▃▄▅▆▇█",
+    spark="▁▂▃▄▅▆▇",
     braille=True,
     bad="✗",
     cut="↑",

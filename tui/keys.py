@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP = "fleet", "run", "triage", "evidence", "compare", "log", "help"
 SCREENS = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP)
 _RUNS = (RUN, TRIAGE, EVIDENCE, LOG)
+_OPENING = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,19 @@ class Key:
 
 
 KEYS: tuple[Key, ...] = (
-    Key("open", "open", "enter", "Enter", "open", "open what is under the cursor: a run, its evidence, a chart"),
+    Key(
+        "open",
+        "open",
+        "enter",
+        "Enter",
+        "open",
+        "open what is under the cursor: a run, its evidence, a chart",
+        _OPENING,
+    ),
     Key("triage", "triage", "t", "t", "triage", "walk through the triage of this run, step by step", (FLEET, *_RUNS)),
     Key("step.next", "next_step(1)", "n", "n", "next step", "next step of the triage", (TRIAGE, EVIDENCE)),
     Key("step.previous", "next_step(-1)", "N", "N", "", "previous step of the triage", (TRIAGE, EVIDENCE)),
-    Key("log", "log", "l", "l", "log", "raw log lines, at the episode or step you are looking at", (FLEET, *_RUNS)),
+    Key("log", "log", "l", "l", "log", "raw log lines, at the episode or step you are looking at", (FLEET, *_RUNS[:3])),
     Key("error.next", "next_error(1)", "e", "e", "next error", "next error of the log", (LOG,)),
     Key("error.previous", "next_error(-1)", "E", "E", "", "previous error of the log", (LOG,)),
     Key(
@@ -50,7 +59,15 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("snooze", "snooze", "z", "z", "", "silence the episode under the cursor for an hour", (RUN, TRIAGE, EVIDENCE)),
     Key("pin", "pin", "space", "Space", "pin", "pin this run, or let it go", (FLEET, *_RUNS)),
-    Key("compare", "compare", "c", "c", "compare", "the pinned runs side by side (pin two or more first)"),
+    Key(
+        "compare",
+        "compare",
+        "c",
+        "c",
+        "compare",
+        "the pinned runs side by side (pin two or more first)",
+        (FLEET, *_RUNS),
+    ),
     Key("view", "view", "v", "v", "overlay/apart", "all runs in one chart, or one beside the other", (COMPARE,)),
     Key("axis", "axis", "x", "x", "x axis", "x axis by step or by tokens", (COMPARE,)),
     Key("filter", "filter", "slash", "/", "filter", "show only what matches: runs, or lines of the log", (FLEET, LOG)),

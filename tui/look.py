@@ -37,7 +37,7 @@ _DARK = {
     "heading": "bold #c3ccd5",
     "lines": ("#56b4e9", "#f0b000", "#2fbf8f", "#e08bc0", "#f0e442", "#ff6a3d", "#9aa8ff", "#c8ccd0"),
     "bg": {
-        "": "",
+        "": "#0f1317",
         "shade_warn": "#3a3010",
         "shade_fail": "#471f12",
         "cursor": "#25425c",
@@ -66,7 +66,7 @@ _LIGHT = {
     "heading": "bold #333a41",
     "lines": ("#0063a5", "#a86400", "#00795a", "#a8487f", "#7a7400", "#b83200", "#4a50c0", "#50565c"),
     "bg": {
-        "": "",
+        "": "#fafbfc",
         "shade_warn": "#f6e6bd",
         "shade_fail": "#fbd5c6",
         "cursor": "#bcdcf5",
@@ -141,8 +141,7 @@ def _style(palette: Mapping[str, object], fg: str, bg: str) -> Style:
         text = f"bold {lines[int(fg[5:]) % LINE_STYLES]}"
     else:
         text = str(palette[fg])
-    ground = grounds[bg]
-    return Style.parse(f"{text} on {ground}" if ground else text)
+    return Style.parse(f"{text} on {grounds[bg]}")
 
 
 def prefers_dark(environment: Mapping[str, str]) -> bool:

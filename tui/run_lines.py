@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from trainmon.monitor.finding import Verdict
-from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
+from trainmon.tails.record import NoteKind
+from trainmon.tails.text import printable
 from trainmon.tui import numbers
 from trainmon.tui.columns import VERDICT_STYLES, bar
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import FAILED, Row
-from trainmon.tui.span import Line, Span, clip, width_of
+from trainmon.tui.span import Line, Span, clip, fit, width_of, wrap
 
 
 def run_head(row: Row, width: int, glyphs: Glyphs, age_s: float, *, pinned: bool) -> list[Line]:
@@ -54,8 +56,35 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
         parts.append(f"attempt {len(run.attempts)}")
     if run.thresholds_source:
         parts.append(f"thresholds: {run.thresholds_source}")
-    text = f" {glyphs.dot} ".join(parts)
-    return [*line, Span(clip(text, max(0, width - width_of(line)), glyphs.ellipsis), "muted")]
+    room = width - width_of(line)
+    text = parts[0]
+    for part in parts[1:]:  # whole parts only, the less important last
+        if len(text) + 3 + len(part) <= room:
+            text += f" {glyphs.dot} {part}"
+    return [*line, Span(clip(text, max(0, room), glyphs.ellipsis), "muted")]
+
+
+def run_extra(run: RunSnapshot, width: int) -> list[Line]:
+    """Where there is room: what to do, the last checkpoint, how many attempts, the facts of the run."""
+    lines: list[Line] = []
+    if run.actions:
+        lines += [[], [Span("recommended", "heading")]]
+        for number, action in enumerate(run.actions, 1):
+            for place, piece in enumerate(wrap(action, width - 3)):
+                lines.append([Span(f"{number}. " if place == 0 else "   ", "key"), Span(piece)])
+    lines += [[], [Span("about this run", "heading")]]
+    saved = [note.step for note in run.notes if note.kind == NoteKind.CHECKPOINT_SAVED and note.step is not None]
+    facts = [("last checkpoint", f"step {numbers.step(saved[-1])}" if saved else "none seen in the log")]
+    for number, (first, last) in enumerate(run.attempts[-3:], max(1, len(run.attempts) - 2)):
+        facts.append((f"attempt {number}", f"steps {numbers.step(first)}-{numbers.step(last)}"))
+    for name, value in run.facts.items():
+        shown = numbers.count(value) if isinstance(value, float) and abs(value) >= 1e4 else str(value)
+        facts.append((printable(name.replace("_", " "), 40), shown))
+    facts += [("not checked", f"{name}: {reason}") for name, reason in run.not_checked]
+    names = min(18, width // 2)
+    for name, text in facts:
+        lines.append([Span(fit(name, names) + " ", "muted"), Span(clip(text, width - names - 1))])
+    return lines
 
 
 def fleet_head(rows: list[Row], shown: int, order: str, filtered: str, width: int, glyphs: Glyphs) -> Line:

@@ -113,31 +113,34 @@ def _chart(signal: str, curves: tuple[Curve, ...], key: tuple[object, ...], numb
     known = BY_ID[signal]
     clip_start = signal == "loss.train"
     title = known.title.removeprefix("training ")
-    return Chart(title, curves, key, number=number, unit=known.unit, x_name=axis, clip_start=clip_start)
+    least = 0.1 if known.group == "System" else 0.0
+    return Chart(
+        title, curves, key, number=number, unit=known.unit, x_name=axis, clip_start=clip_start, least_span=least
+    )
 
 
 _TABLE = (
-    ("step", "progress", 9),
-    ("tokens", "tokens", 8),
+    ("step", "progress", 8),
     ("loss", "loss.train", 7),
-    ("best loss", "best", 9),
-    ("loss at", "same", 9),
+    ("loss at", "same", 14),
+    ("best", "best", 7),
+    ("tokens/s", "sys.tokens_per_second", 8),
     ("grad norm", "grad.norm", 9),
     ("step time", "sys.step_time", 9),
-    ("tokens/s", "sys.tokens_per_second", 8),
+    ("tokens", "tokens", 8),
 )
 
 
 def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs) -> list[Line]:
     """End values, one run a line; "loss at" compares all runs at the furthest x that all of them reached."""
     at = common_x(runs, axis)
-    heads = [f"at {numbers.count(at)}" if what == "same" else name for name, what, _ in _TABLE]
-    fits, used = [], 2 + 20 + 12
+    heads = [f"loss at {numbers.count(at)}" if what == "same" else name for name, what, _ in _TABLE]
+    fits, used = [], 3 + 16 + 11
     for place, (_, _, cells) in enumerate(_TABLE):
         if used + cells + 1 <= width:
             fits.append(place)
             used += cells + 1
-    name_cells = 20 + max(0, min(30, width - used))
+    name_cells = 16 + max(0, min(30, width - used))
     head = fit("run", name_cells) + "".join(" " + fit(heads[p], _TABLE[p][2], right=True) for p in fits)
     lines: list[Line] = [[Span(f"   {head}  verdict", "heading", "bar"), Span(" " * width, "text", "bar")]]
     for place, run in enumerate(runs):

@@ -107,7 +107,7 @@ def series_chart(
         curves=curves,
         key=(tuple(map(_fingerprint, views)), shades, limit, beside, window, run.name),
         number=number,
-        value=numbers.with_unit(lead.last, lead.unit),
+        value=current(lead),
         change="" if lead.unit in ("z", "steps") else recent_change(lead),
         beside=beside,
         unit=lead.unit,
@@ -116,6 +116,7 @@ def series_chart(
         shades=shades,
         window=window,
         signals=tuple(sorted(names)),
+        least_span=0.1 if signal is not None and signal.group == "System" else 0.0,
         floor=0.0 if lead.unit == "z" else None,
         clip_start=signal is not None and signal.better == "down" and signal.group in ("Loss", "Evaluation"),
     )
@@ -156,6 +157,19 @@ def threshold_of(run: RunSnapshot, signal: str) -> float | None:
     if signal == "sys.peak_memory":
         wanted = run.facts.get("gpu_memory_bytes")
     return float(wanted) if isinstance(wanted, int | float) and np.isfinite(wanted) else None
+
+
+def current(view: SeriesView) -> str:
+    """The newest value; where that is no number, also the newest that is one."""
+    text = numbers.with_unit(view.last, view.unit)
+    if not np.isfinite(view.last) and view.values.size:
+        text += f", last {numbers.axis(float(view.values[-1]), view.unit)}"
+    return text
+
+
+def title_of(key: SignalKey) -> str:
+    """What a chart of this series is called."""
+    return _title(key)
 
 
 def recent_change(view: SeriesView) -> str:

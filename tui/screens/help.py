@@ -20,7 +20,9 @@ from trainmon.tui.widgets.panes import TextLines
 
 
 class HelpPane(LineList):
-    """Lines to read; the cursor only scrolls."""
+    """Lines to read; moving scrolls."""
+
+    shows_cursor = False
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id)
@@ -36,6 +38,14 @@ class HelpPane(LineList):
     def count(self) -> int:
         """Lines."""
         return len(self.text)
+
+    def move(self, how: str) -> None:
+        """Scrolls: there is nothing to point at."""
+        last = max(0, self.count - self.page)
+        step = {"down": 1, "up": -1, "page_down": self.page - 1, "page_up": 1 - self.page}.get(how, 0)
+        self.top = {"top": 0, "bottom": last}.get(how, max(0, min(last, self.top + step)))
+        self.cursor = self.top
+        self.redraw()
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
@@ -87,7 +97,7 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
     others = [key for key in keys.KEYS if asked_on not in key.screens and not key.id.startswith("chart.")]
     if asked_on != keys.RUN:
         others.append(next(key for key in keys.KEYS if key.id == "chart.1"))
-    lines += _section("on other screens", others, width, where=True)
+    lines += [[], *_section("on other screens", others, width, where=True)]
     lines += [[], [Span(" signs", "heading")]]
     meanings = {
         Verdict.PASS: "PASS: judged, nothing found",
@@ -115,7 +125,7 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
 
 
 def _section(title: str, entries: list[keys.Key], width: int, where: bool = False) -> list[Line]:
-    lines: list[Line] = [[], [Span(f" {title}", "heading")]]
+    lines: list[Line] = [[Span(f" {title}", "heading")]]
     for key in entries:
         shown, text = (
             ("1-9", "enlarge a chart; the same key shows all again") if key.id == "chart.1" else (key.shown, key.help)

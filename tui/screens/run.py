@@ -9,6 +9,7 @@ from textual.widget import Widget
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
 from trainmon.tui.row import RunId
+from trainmon.tui.run_lines import run_extra
 from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.slots import FirstScreen, first_screen
 from trainmon.tui.widgets.chart_grid import ChartGrid
@@ -60,14 +61,15 @@ class RunScreen(RunBound):
     def draw_run(self, run: RunSnapshot, fleet: FleetSnapshot) -> None:
         """See `RunBound`."""
         width, height = self.app.size
-        self.triage.styles.width = max(32, min(56, width * 36 // 100))
+        side = max(32, min(56, width * 36 // 100))
+        self.triage.styles.width = side
         self.alerts.styles.height = max(4, min(len(run.episodes) + 1, 5 if height < 30 else height // 4))
         if run is not self._screen_of:
             self._screen_of, self._first = run, first_screen(run, self.glyphs)
         first = self._first
         nothing = "no numbers yet" if run.progress < 1 or fleet.reading else "no metrics in this log; l shows its lines"
         self.charts.show(first.charts, first.absent, self._urgent(run), nothing)
-        self.triage.show(run.triage, self.run_id)
+        self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
         self.alerts.show(run.episodes, self.monitor.clock.wall())
 
     def _urgent(self, run: RunSnapshot) -> frozenset[str]:

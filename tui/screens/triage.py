@@ -1,20 +1,20 @@
-"""The walk: one step of the triage at a time, with what, why, what next and the evidence beside it."""
+"""The walk: one step of the triage at a time, with what, why, what next, its charts and its log lines."""
 
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, TriageStep
 from trainmon.tui import evidence, keys
 from trainmon.tui.columns import VERDICT_STYLES
+from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.of_run import RunBound
-from trainmon.tui.span import Line, Span, pad, width_of, wrap
+from trainmon.tui.span import Line, Span, clip, wrap
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
-from trainmon.tui.widgets.panes import TextLines, TriagePane, newest_first
+from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar, newest_first
 
 
 class TriageScreen(RunBound):
@@ -23,94 +23,91 @@ class TriageScreen(RunBound):
     KIND = keys.TRIAGE
     BINDINGS = keys.bindings_of(keys.TRIAGE)
     DEFAULT_CSS = """
-    TriageScreen #left { width: 34; }
-    TriageScreen #steps { height: 9; }
-    TriageScreen #detail { height: auto; }
+    TriageScreen #charts { height: 1fr; }
     """
 
-    def __init__(self, run_id: RunId, step: str | None = None) -> None:
+    def __init__(self, run_id: RunId) -> None:
         super().__init__(run_id)
-        self.wanted = step
+        self.view = LogView()
+        self._place: tuple[str, int] | None = None
 
     def content(self) -> ComposeResult:
-        """The steps and their evidence beside what the one at the cursor found."""
-        with Horizontal():
-            yield TriagePane(id="steps", detail=False)
-            with Vertical(id="right"):
-                yield TextLines(1, id="detail")
-                yield ChartGrid(id="charts")
+        """The walk, what its step found, the evidence in short."""
+        yield WalkBar(id="steps")
+        yield TextLines(1, id="detail")
+        yield ChartGrid(id="charts")
+        yield LogPane(id="log")
 
     @property
-    def steps(self) -> TriagePane:
+    def steps(self) -> WalkBar:
         """The checklist."""
-        return self.query_one("#steps", TriagePane)
+        return self.query_one("#steps", WalkBar)
 
     def panes(self) -> list[Widget]:
-        """The steps, the evidence."""
-        return [self.steps, self.query_one("#charts", ChartGrid)]
+        """The steps, the log, the charts."""
+        return [self.steps, self.query_one("#log", LogPane), self.query_one("#charts", ChartGrid)]
 
     def draw_run(self, run: RunSnapshot, fleet: FleetSnapshot) -> None:
         """See `RunBound`."""
         del fleet
         width, height = self.app.size
-        self.steps.styles.width = max(30, min(46, width * 2 // 5))
-        self.steps.styles.height = "1fr"
         self.steps.show(run.triage, self.run_id)
-        if self.wanted is not None:
-            wanted, self.wanted = self.wanted, None
-            place = next((i for i, step in enumerate(run.triage) if step.id == wanted), None)
-            if place is not None:
-                self.steps.move_to(place)
         step = self.steps.current
         if step is None:
             return
-        room = width - (self.steps.styles.width.cells or 30) - 1 if self.steps.styles.width else width - 31
-        lines = self._detail(run, step, int(room))
+        lines = self._detail(run, step, width)
         detail = self.query_one("#detail", TextLines)
-        detail.styles.height = max(4, min(len(lines), height - 4 - 7))
+        detail.styles.height = min(len(lines), max(4, height - 14))
         detail.show(lines)
         found = evidence.of_step(run, step)
         charts = evidence.charts(run, found, self.glyphs)
         self.query_one("#charts", ChartGrid).show(charts, nothing="no chart: none of this step's signals is logged")
+        self._draw_log(run, found.place, height)
+
+    def _draw_log(self, run: RunSnapshot, place: tuple[str, int] | None, height: int) -> None:
+        pane = self.query_one("#log", LogPane)
+        pane.display = place is not None and height >= 22
+        if not pane.display or place is None:
+            return
+        pane.styles.height = 4 if height < 30 else max(6, height // 4)
+        if place != self._place:
+            self._place = place
+            self.view.go(run, place, self.monitor.source)
+        self.view.draw(run, pane)
 
     def _detail(self, run: RunSnapshot, step: TriageStep, width: int) -> list[Line]:
         glyphs = self.glyphs
-        place = f"step {run.triage.index(step) + 1} of {len(run.triage)}"
-        title: Line = [
-            Span(f" {glyphs.verdicts[step.verdict]} {step.verdict.value} ", VERDICT_STYLES[step.verdict], "bar"),
-            Span(step.title, "title", "bar"),
-            Span(f"  {place}", "faint", "bar"),
+        lines: list[Line] = [
+            [
+                Span(f" {glyphs.verdicts[step.verdict]} {step.verdict.value} ", VERDICT_STYLES[step.verdict]),
+                Span(step.title, "title"),
+                Span(f"  step {run.triage.index(step) + 1} of {len(run.triage)}: {self._where(run, step)}", "muted"),
+            ]
         ]
-        lines: list[Line] = [pad(title, width, "bar")]
-        for label, text, style in (
-            ("what", step.what, "text"),
-            ("why", step.why, "muted"),
-            ("next", step.next, "value"),
-        ):
-            for index, piece in enumerate(wrap(text, width - 7)):
-                lines.append([Span(f" {label if index == 0 else '':<5}", "key"), Span(piece, style)])
-        lines.append([Span(" " + self._where(run, step), "faint")])
-        limits = self._limits(run, step)
-        lines += [[Span(" limit " if i == 0 else "       ", "faint"), Span(x, "faint")] for i, x in enumerate(limits)]
-        return [line for line in lines if width_of(line) > 1]
+        found = (("what", step.what, "text"), ("why", step.why, "text"), ("next", step.next, "value"))
+        for label, text, style in found:
+            for index, piece in enumerate(wrap(text, width - 8)):
+                lines.append([Span(f" {label if index == 0 else '':<5} ", "key"), Span(piece, style)])
+        lines += [[Span(" limit ", "key"), Span(clip(text, width - 8), "muted")] for text in self._limits(run, step)]
+        return lines
 
     def _where(self, run: RunSnapshot, step: TriageStep) -> str:
         if step.explains:
-            return f"This explains it: the walk stops here. n goes on, Enter opens the evidence {self.glyphs.arrow}"
+            return "this explains it, the walk stops here; n goes on"
         explaining = next((one for one in run.triage if one.explains), None)
         if explaining is None:
-            return "n next step, Enter opens the evidence"
+            return "n next step"
         after = run.triage.index(step) > run.triage.index(explaining)
-        return f"{explaining.title} explains the symptom already" if after else "does not explain it; n goes on"
+        return f"{explaining.title} explains the symptom already" if after else "not the cause; n goes on"
 
     def _limits(self, run: RunSnapshot, step: TriageStep) -> list[str]:
         """The thresholds of the checks whose episodes the step names."""
         checks = {one.check for one in run.episodes if one.id in step.episodes}
-        out = []
-        for check in run.checks:
-            if check.id in checks and check.thresholds:
-                out.append(", ".join(f"{name} {value}" for name, value in check.thresholds.items()))
-        return out[:2]
+        return [
+            ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in used)
+            for check in run.checks
+            if check.id in checks and (used := check.thresholds.items())
+        ][:2]
 
     def episode_id(self) -> str | None:
         """The newest episode of the step."""
@@ -139,4 +136,5 @@ class TriageScreen(RunBound):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Another step: its detail and evidence."""
         event.stop()
-        self.show(self.monitor.fleet)
+        if event.pane is self.steps:
+            self.show(self.monitor.fleet)

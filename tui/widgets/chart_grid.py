@@ -21,7 +21,7 @@ from trainmon.tui.span import Line, Span, clip, fit, pad
 from trainmon.tui.widgets.lines import look_of
 
 _ROOMY = 20  # rows from which absent charts get a line each, and charts may be low
-_PACKED_WIDTH = 26
+_PACKED_WIDTH = 23
 
 
 class ChartGrid(Widget, can_focus=True):
@@ -141,10 +141,11 @@ class ChartGrid(Widget, can_focus=True):
             return [Span(f"{entry.number} ", "key"), Span(f"{glyph} ", style), Span(entry.title, "muted")]
         worst = max(entry.shades, key=lambda shade: ("info", "warn", "fail").index(shade.style), default=None)
         glyph, style = (worst.glyph, worst.style) if worst else (" ", "text")
-        room = max(0, width - 5 - len(entry.value))
-        title = clip(entry.title, room, glyphs.ellipsis)
+        value = entry.value.removesuffix(" nats").removesuffix(" z")
+        title = clip(entry.title, max(min(12, len(entry.title)), width - 5 - len(value)), glyphs.ellipsis)
+        value = clip(value, max(1, width - 5 - len(title)), glyphs.ellipsis)
         head = [Span(f"{entry.number} ", "key"), Span(f"{glyph} ", style)]
-        return [*head, Span(title, "text"), Span(f" {entry.value}", "value")]
+        return [*head, Span(title, "text"), Span(f" {value}", "value")]
 
     def _listed(self, absent: list[Absent], width: int) -> list[Line]:
         glyphs = look_of(self).glyphs

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from textual.geometry import Region
+
 from trainmon.tui import numbers
-from trainmon.tui.columns import brief_line, draw_head, draw_row
+from trainmon.tui.columns import AGE_CELLS, brief_line, draw_head, draw_row
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.span import Line, Span, wrap
 from trainmon.tui.widgets.lines import LineList, look_of
@@ -60,6 +62,15 @@ class FleetTable(LineList):
 
     def _key_of(self, row: Row) -> Hashable:
         return (row.id, row.run.revision, id(row.run), row.id in self.pins, numbers.age(row.age_s + self.aged_s))
+
+    def changed_region(self, y: int, before: Hashable, now: Hashable) -> Region:
+        """The age alone, where nothing else changed."""
+        whole = super().changed_region(y, before, now)
+        if isinstance(before, tuple) and isinstance(now, tuple) and len(before) == len(now) == 3:
+            old, new = before[0], now[0]
+            if before[1:] == now[1:] and isinstance(old, tuple) and isinstance(new, tuple) and old[:-1] == new[:-1]:
+                return Region(self.size.width - AGE_CELLS, y, AGE_CELLS, 1)
+        return whole
 
     def row(self, index: int, width: int, at_cursor: bool) -> Line:
         """One run."""

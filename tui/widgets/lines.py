@@ -28,6 +28,7 @@ class LineList(Widget, can_focus=True):
     """Rows under an optional head. Subclasses give `count`, `head`, `row` and `row_key`."""
 
     DEFAULT_CSS = "LineList { height: 1fr; width: 1fr; }"
+    shows_cursor = True
 
     class Opened(Message):
         """A row was clicked while under the cursor."""
@@ -106,7 +107,7 @@ class LineList(Widget, can_focus=True):
         if index >= self.count:
             return look.strip([], width)
         at_cursor = index == self.cursor
-        ground = ("cursor" if self.has_focus else "cursor_idle") if at_cursor else ""
+        ground = ("cursor" if self.has_focus else "cursor_idle") if at_cursor and self.shows_cursor else ""
         return look.strip(self.row(index, width, at_cursor), width, ground)
 
     def redraw(self) -> None:
@@ -117,12 +118,18 @@ class LineList(Widget, can_focus=True):
         keys: list[Hashable] = [
             self.head_key() if y < head else self._key_at(y - head) for y in range(self.size.height)
         ]
-        changed = [y for y, key in enumerate(keys) if y >= len(self._drawn) or self._drawn[y] != key]
-        self._drawn = keys
-        if len(changed) > len(keys) // 2:
+        before, self._drawn = self._drawn, keys
+        if len(before) != len(keys):
             self.refresh()
-        elif changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+            return
+        changed = [self.changed_region(y, before[y], key) for y, key in enumerate(keys) if before[y] != key]
+        if changed:
+            self.refresh(*changed)
+
+    def changed_region(self, y: int, before: Hashable, now: Hashable) -> Region:
+        """What of line `y` differs; over a slow link every cell counts."""
+        del before, now
+        return Region(0, y, self.size.width, 1)
 
     def _key_at(self, y: int) -> Hashable:
         index = self.top + y

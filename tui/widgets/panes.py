@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 from textual.strip import Strip
 from textual.widget import Widget
@@ -46,10 +47,14 @@ class TriagePane(LineList):
         super().__init__(id)
         self.steps: tuple[TriageStep, ...] = ()
         self.detail = detail
+        self.extra: list[Line] = []
         self._run: Hashable = None
 
-    def show(self, steps: tuple[TriageStep, ...], run: Hashable) -> None:
-        """For a run not shown before the cursor goes to the step that explains it."""
+    def show(self, steps: tuple[TriageStep, ...], run: Hashable, extra: list[Line] | None = None) -> None:
+        """For a run not shown before the cursor goes to the step that explains it. `extra` stands under the detail."""
+        if extra is not None and extra != self.extra:
+            self.extra = extra
+            self._drawn = []
         if run != self._run:
             self._run = run
             self.cursor = next((i for i, step in enumerate(steps) if step.explains), 0)
@@ -70,7 +75,8 @@ class TriagePane(LineList):
 
     def head(self) -> list[Line]:
         """The title."""
-        return [[Span(" triage", "heading", "bar"), Span("  in this order, first cause wins", "faint", "bar")]]
+        hint = "  first cause wins" if self.size.width < 44 else "  in this order; the first cause wins"
+        return [[Span(" triage", "heading", "bar"), Span(hint, "faint", "bar")]]
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
@@ -101,7 +107,11 @@ class TriagePane(LineList):
         below = y - 1 - self.count - 1
         if not self.detail or below < 0 or self.current is None:
             return super().render_line(y)
+        room = self.size.height - 1 - self.count - 1
         lines = step_detail(self.current, width - 2)
+        if len(lines) > room:  # what to do comes before why
+            lines = step_detail(replace(self.current, why=""), width - 2)
+        lines += self.extra
         line = lines[below] if below < len(lines) else []
         return look_of(self).strip([Span(" "), *line], width)
 
@@ -115,6 +125,39 @@ def step_detail(step: TriageStep, width: int) -> list[Line]:
     if step.explains:
         lines.append([Span("this explains it; the walk stops here", "faint")])
     return lines
+
+
+_SHORT = {"gradients": "grad", "step_time": "time", "memory": "mem"}
+
+
+class WalkBar(TriagePane):
+    """The steps on one line, the current one marked: a walk from left to right."""
+
+    DEFAULT_CSS = "WalkBar { height: 1; }"
+
+    def head(self) -> list[Line]:
+        """None: there is one line."""
+        return []
+
+    def render_line(self, y: int) -> Strip:
+        """One line for Textual; titles give way to verdicts where there is no room."""
+        width, look = self.size.width, look_of(self)
+        if y:
+            return look.strip([], width)
+        line: Line = [Span(" ", "text", "bar")]
+        wide = sum(len(step.title) + 4 for step in self.steps) < width
+        for index, step in enumerate(self.steps):
+            here = index == self.cursor
+            ground = "cursor" if here else "bar"
+            line.append(Span(f" {look.glyphs.verdicts[step.verdict]} ", VERDICT_STYLES[step.verdict], ground))
+            title = step.title if wide else _SHORT.get(step.id, step.id.partition("_")[0])
+            line.append(Span(f"{title} ", "title" if here or step.explains else "muted", ground))
+        return look.strip(line, width, "bar")
+
+    def redraw(self) -> None:
+        """One line is soon drawn."""
+        self.cursor = max(0, min(self.cursor, self.count - 1))
+        self.refresh()
 
 
 def newest_first(episodes: tuple[Episode, ...]) -> list[Episode]:
@@ -240,6 +283,12 @@ class LogPane(LineList):
         self._drawn = []
         self.redraw()
         return True
+
+    def on_resize(self) -> None:
+        """The line one came for stays in the middle."""
+        if self.marked is not None and self.index_of(*self.marked) == self.cursor:
+            self.top = max(0, self.cursor - self.page // 2)
+        super().on_resize()
 
     @property
     def current(self) -> LogLine | None:
