@@ -49,6 +49,12 @@ class Detector(ABC):
         self.limits = limits
         self.facts = facts
 
+    def connect(self, others: Mapping[str, Detector]) -> None:  # noqa: B027 - a hook
+        """Told once of the run's other detectors (id -> detector), those of a lower `order` being fed first.
+
+        A detector may then read their state in place of keeping its own; it works without this call too.
+        """
+
     @abstractmethod
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads rows of one attempt, in order. Must not depend on how rows were cut into frames."""

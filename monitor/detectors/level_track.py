@@ -81,16 +81,20 @@ class LevelTrack:
         self._last_step = math.nan
         self._last_value = math.nan
         self._up = rule.direction == "up"
+        self.rebase_rows: list[int] = []
 
     def rebase(self) -> None:
         """The level is expected to change now (batch size, sequence length): begins anew."""
         self.robust.clear()
         self.stretch = None
+        self.rebase_rows = []
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the rows of `frame`."""
         rows, steps, values = numbers(frame, self.key)
         if not rows:
+            if self.rebase_rows:
+                self.rebase()
             return
         if frame.attempt != self._attempt:
             if self._attempt is not None and not (self.rule.keep_on_restart and resumed(self._last_step, steps[0])):
@@ -105,7 +109,13 @@ class LevelTrack:
             self.rule.floor,
         )
         last_step, last_value = self._last_step, self._last_value
+        fresh = self.rebase_rows
+        self.rebase_rows = []
         for i, x in enumerate(values):
+            if fresh and rows[i] >= fresh[0]:
+                while fresh and rows[i] >= fresh[0]:
+                    fresh = fresh[1:]
+                self.rebase()
             step = steps[i]
             if step == last_step and same_value(x, last_value):
                 continue
@@ -122,6 +132,8 @@ class LevelTrack:
                 self._begin(frame, rows[i], x, limit, found)
             else:
                 robust.update(x)
+        if fresh:
+            self.rebase()
         self._last_step, self._last_value = last_step, last_value
 
     def _out(self, x: float, limit: float) -> bool:

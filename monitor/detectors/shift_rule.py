@@ -16,6 +16,7 @@ REFERENCE = 8  # blocks before the segment that make the level before
 GAPS = 60  # gaps between segment and reference that make the noise of a gap
 MIN_GAPS = 6
 SIGMAS = 4.0
+FAIL_NOISE = 1.5  # a FAIL is +25%, 6 sigma, and lasts twice as long
 ACCEPT_AFTER = 40  # blocks (ten segments) after which the new level is the level
 
 
@@ -68,15 +69,19 @@ class ShiftTrack:
         if len(self.gaps) >= MIN_GAPS:
             self.judged += 1
             self.highest = max(self.highest, gap)
-            middle = sorted(self.gaps)[len(self.gaps) // 2]
-            noise = SIGMAS * robust_sigma(self.gaps) + max(middle, 0.0)
-            if gap > max(self.warn, noise) and min(segment) - level > 0.6 * max(self.warn, noise):
+            bar = self._bar() if gap > self.warn else math.inf
+            if gap > bar and min(segment) - level > 0.6 * bar:
                 first = change_point(recent[REFERENCE - 1 :])
-                self.open = _OpenShift(first, level, max(self.warn, noise), gap, block.last)
+                self.open = _OpenShift(first, level, bar, gap, block.last)
                 self.open.weigh(self, [b.u for b in recent[REFERENCE:]])
                 found.append((row, self._said("open", self.open, block.last)))
                 return
         self.gaps.append(gap)
+
+    def _bar(self) -> float:
+        """What a gap must exceed: +5%, and the noise of the gaps so far about their median."""
+        middle = sorted(self.gaps)[len(self.gaps) // 2]
+        return max(self.warn, SIGMAS * robust_sigma(self.gaps) + max(middle, 0.0))
 
     def _go_on(self, shift: _OpenShift, block: Block, row: int, found: Found) -> None:
         shift.count += 1
@@ -123,7 +128,8 @@ class _OpenShift:
         gap = sum(segment) / len(segment) - self.level
         self.gap = max(self.gap, gap)
         before = self.severity
-        if gap >= track.fail and min(segment) - self.level >= 0.6 * track.fail:
+        bar = max(track.fail, FAIL_NOISE * self.threshold)
+        if self.count >= 2 * BLOCKS and gap >= bar and min(segment) - self.level >= 0.6 * bar:
             self.severity = Severity.FAIL
         self.what = (
             f"{track.noun} rose from {math.exp(self.level):.4g} to {math.exp(self.level + self.gap):.4g} "

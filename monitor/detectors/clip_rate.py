@@ -1,0 +1,144 @@
+"""Check grad.clip_rate: the share of steps that are clipped, D4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import (
+    Found,
+    Place,
+    finding,
+    in_order,
+    number_fact,
+    numbers,
+    place,
+    result,
+    resumed,
+    seen,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.rolling_share import RollingShare
+from trainmon.monitor.thresholds import Thresholds
+
+RATE = SignalKey("grad.clip_rate")
+GRAD = SignalKey("grad.norm")
+SETTLE = 3  # windows before the rate's own level is taken: warm-up clips often
+
+
+class ClipRate(Detector):
+    """The clip rate over W steps; +0.3 over its own lowest level for 1000 steps is a WARN.
+
+    Low and steady is normal, and so is high and steady: only a rise is told. Where neither log nor user gave the
+    threshold, 1.0 is assumed and the warning is advice.
+    """
+
+    id: ClassVar[str] = "grad.clip_rate"
+    name: ClassVar[str] = "Clip Rate"
+    signals: ClassVar[tuple[str, ...]] = ("grad.norm", "grad.clip_rate")
+    order: ClassVar[int] = 14
+    triage: ClassVar[str] = "gradients"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.share = RollingShare(int(limits["window"]))
+        self.rise = limits["clip_rate.rise"]
+        self.steps = limits["clip_rate.steps"]
+        self.count = 0
+        self.base = math.inf
+        self.first: Place | None = None
+        self.last: Place | None = None
+        self.opened = False
+        self.what = ""
+        self._attempt: int | None = None
+        self._last_step = math.nan
+
+    @property
+    def clip(self) -> float:
+        """The threshold c."""
+        own = number_fact(self.facts, "clip_threshold")
+        if self.limits.source("clip") == "default" and own is not None and own > 0:
+            return own
+        return self.limits["clip"]
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Reads the gradient norm."""
+        rows, steps, values = numbers(frame, GRAD)
+        if not rows:
+            return ()
+        if frame.attempt != self._attempt:
+            if self._attempt is not None and not resumed(self._last_step, steps[0]):
+                self._forget()
+            self._attempt = frame.attempt
+        found: Found = []
+        clip, share, settle = self.clip, self.share, SETTLE * self.share.window
+        for i, x in enumerate(values):
+            share.update(x > clip)
+            self.count += 1
+            if self.count < settle:
+                continue
+            rate = share.value
+            if rate < self.base:
+                self.base = rate
+            if self.first is not None or rate > self.base + self.rise:
+                self._risen(frame, rows[i], rate, found)
+        self._last_step = steps[-1]
+        return in_order(found)
+
+    def _forget(self) -> None:
+        self.share = RollingShare(self.share.window)
+        self.count = 0
+        self.base = math.inf
+        self.first = None
+        self.opened = False
+
+    def _risen(self, frame: Frame, row: int, rate: float, found: Found) -> None:
+        at = place(frame, row, rate)
+        if self.first is None:
+            self.first = self.last = at
+            return
+        if rate <= self.base + self.rise:
+            if self.opened:
+                found.append((row, self._said("grow", self.last or at)))
+                found.append((row, self._said("recover", at)))
+            self.first, self.opened = None, False
+            return
+        self.last = at
+        if not self.opened and at.step - self.first.step >= self.steps:
+            self.opened = True
+            self.what = f"clip rate rose from {self.base:.0%} to {rate:.0%} since step {self.first.step:g}"
+            found.append((row, self._said("open", at)))
+
+    def _said(self, action: Action, at: Place) -> Finding:
+        return finding(action, "clip_rate", RATE, Severity.WARN, at, self.what, first=self.first)
+
+    def finish(self) -> Iterable[Finding]:
+        """An open rise reaches to its last value."""
+        return [self._said("grow", self.last)] if self.opened and self.last is not None else []
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("clip", "clip_rate.rise", "clip_rate.steps", "window")
+        if not seen(view, "grad.norm"):
+            return result(self, Verdict.NO_DATA, "no gradient norm in the log; the rate follows from it")
+        known = self.limits.source("clip") != "default" or number_fact(self.facts, "clip_threshold") is not None
+        source = "" if known else " (assumed: the log does not say)"
+        why = f"threshold {self.clip:g}{source}"
+        if verdict_of(view.episodes) is not Verdict.PASS:
+            return result(
+                self,
+                Verdict.WARN,
+                tell(view.episodes),
+                why,
+                "the threshold no longer fits the run: see whether the norm or the learning rate grew",
+                used,
+                advisory=not known,
+            )
+        if self.count < SETTLE * self.share.window:
+            return result(self, Verdict.NO_DATA, f"{self.count:,} gradient norms are too few to know the rate's level")
+        return result(self, Verdict.PASS, f"{self.share.value:.0%} of the last steps clipped, no rise", why, used=used)

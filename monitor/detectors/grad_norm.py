@@ -1,0 +1,263 @@
+"""Check grad.norm: level, spikes and non-finite values of the gradient norm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import (
+    Found,
+    Place,
+    finding,
+    in_order,
+    number_fact,
+    place,
+    result,
+    seen,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
+from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.rolling_robust import RollingRobust
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import Mark
+
+GRAD = SignalKey("grad.norm")
+LOSS = SignalKey("loss.train")
+ABSURD = 1000.0  # a norm of so many times the clip threshold leaves a thousandth of every update's length
+OFTEN = 0.5  # above 5x the threshold in more than half of the steps: learning rate too high, or threshold too low
+SITS = 1e-3  # this near to the threshold (relative) a value sits on it
+SAT_SHARE = 0.05
+WARM_UP = 100  # values: what the norm does while it settles is not its level
+
+
+def grad_rule(limits: Thresholds) -> SpikeRule:
+    """METRICS.md: z > 10 and 5x the median; alone it is INFO."""
+    return SpikeRule(
+        window=int(limits["window"]),
+        z=limits["grad.spike.z"],
+        relative=limits["grad.spike.ratio"] - 1,
+        min_history=min(int(limits["spike.min_history"]), int(limits["window"])),
+        recovery_steps=limits["spike.recovery_steps"],
+        recovery_values=limits["spike.recovery_values"],
+        lone_is_info=True,
+        noun="gradient norm",
+    )
+
+
+class GradNorm(Detector):
+    """Level: 5x for 100 steps WARN, 100x and rising for 3 values FAIL. Lone spikes are INFO (spike.co warns).
+
+    A lone NaN norm beside a normal loss is a skipped step (INFO); 3 in a row, or beside a bad loss, a FAIL. A median
+    norm of 1000x the clip threshold is absurd against any recipe: WARN.
+    """
+
+    id: ClassVar[str] = "grad.norm"
+    name: ClassVar[str] = "Gradient Norm"
+    signals: ClassVar[tuple[str, ...]] = ("grad.norm", "loss.train")
+    order: ClassVar[int] = 2
+    triage: ClassVar[str] = "gradients"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.spikes = SpikeTrack(GRAD, grad_rule(limits))
+        self.level = LevelTrack(
+            GRAD,
+            LevelRule(
+                kind="grad_level",
+                noun="gradient norm",
+                warn=limits["grad.level.warn"],
+                fail=limits["grad.level.fail"],
+                steps=limits["grad.level.steps"],
+                fail_values=int(limits["grad.level.fail_values"]),
+                window=int(limits["window"]),
+                keep_on_restart=True,
+            ),
+        )
+        self.fail_run = int(limits["nonfinite.fail_run"])
+        self.recent = RollingRobust(int(limits["window"]))
+        self.count = 0
+        self.above = 0
+        self.far_above = 0
+        self.sits = 0
+        self.largest = 0.0
+        self.largest_step = 0.0
+        self.absurd: Place | None = None
+        self.last: Place | None = None
+        self.bad_run = 0
+        self.bad_first: Place | None = None
+        self.bad_last: Place | None = None
+        self.bad_open = False
+        self.bad_severity = Severity.INFO
+
+    @property
+    def clip(self) -> float:
+        """The clip threshold: the run's own where it is known, unless a flag or file set one."""
+        own = number_fact(self.facts, "clip_threshold")
+        if self.limits.source("clip") == "default" and own is not None and own > 0:
+            return own
+        return self.limits["clip"]
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Reads the norm, and the loss beside a norm that is not finite."""
+        self.spikes.flags = []
+        if GRAD not in frame.columns:
+            return ()
+        found: Found = []
+        self.spikes.feed(frame, found)
+        self.level.feed(frame, found)
+        marks = frame.marks.get(GRAD)
+        if marks is not None or self.bad_run:
+            self._non_finite(frame, found)
+        self._count(frame)
+        return in_order(found)
+
+    def _count(self, frame: Frame) -> None:
+        column = frame.columns[GRAD]
+        finite = np.flatnonzero(np.isfinite(column))
+        if not len(finite):
+            return
+        values = column[finite]
+        clip = self.clip
+        self.count += len(values)
+        self.above += int((values > clip).sum())
+        self.far_above += int((values > 5 * clip).sum())
+        self.sits += int((np.abs(values - clip) <= SITS * clip).sum())
+        top = int(values.argmax())
+        if values[top] > self.largest:
+            self.largest, self.largest_step = float(values[top]), float(frame.steps[finite[top]])
+        for x in values[-self.recent.window :].tolist():
+            self.recent.update(x)
+        self.last = place(frame, int(finite[-1]), float(values[-1]))
+
+    def _non_finite(self, frame: Frame, found: Found) -> None:
+        marks = frame.marks.get(GRAD)
+        column = frame.columns[GRAD].tolist()
+        loss = frame.columns.get(LOSS)
+        loss_marks = frame.marks.get(LOSS)
+        for row in frame.logged(GRAD).tolist():
+            mark = Mark.NUMBER if marks is None else Mark(int(marks[row]))
+            if mark in (Mark.NAN, Mark.POS_INF, Mark.NEG_INF):
+                loss_bad = loss_marks is not None and loss_marks[row] in (Mark.NAN, Mark.POS_INF, Mark.NEG_INF)
+                loss_there = loss_bad or (loss is not None and bool(np.isfinite(loss[row])))
+                if loss_there or self._has_others(frame, row):
+                    self._bad(frame, row, column[row], bool(loss_bad), found)
+            elif mark is Mark.NUMBER and self.bad_run:
+                self._good(frame, row, column[row], found)
+
+    @staticmethod
+    def _has_others(frame: Frame, row: int) -> bool:
+        """Whether another number of the step stands in the row: else NaN only fills a table's gap."""
+        return any(
+            np.isfinite(values[row])
+            for key, values in frame.columns.items()
+            if key.signal.startswith(("optim.", "sys.", "loss.", "count."))
+        )
+
+    def _bad(self, frame: Frame, row: int, x: float, loss_bad: bool, found: Found) -> None:
+        at = place(frame, row, x)
+        self.bad_run += 1
+        self.bad_last = at
+        if self.bad_run == 1:
+            self.bad_first, self.bad_severity = at, Severity.INFO
+        before = self.bad_severity
+        if self.bad_run >= self.fail_run or loss_bad:
+            self.bad_severity = Severity.FAIL
+        if not self.bad_open:
+            found.append((row, self._say_bad("open", at)))
+            self.bad_open = True
+        elif self.bad_severity > before:
+            found.append((row, self._say_bad("grow", at)))
+
+    def _say_bad(self, action: str, at: Place) -> Finding:
+        first = self.bad_first or at
+        what = f"gradient norm is {'NaN' if at.value != at.value else 'Inf'} from step {first.step:g}"
+        if self.bad_severity is Severity.INFO:
+            what = f"gradient norm is not finite at step {first.step:g} beside a normal loss: a skipped step"
+        assert action in ("open", "grow", "recover")
+        return finding(
+            "open" if action == "open" else "grow" if action == "grow" else "recover",
+            "nonfinite",
+            GRAD,
+            self.bad_severity,
+            at,
+            what,
+            first=first,
+        )
+
+    def _good(self, frame: Frame, row: int, x: float, found: Found) -> None:
+        at = place(frame, row, x)
+        if self.bad_last is not None and self.bad_run > 1:
+            found.append((row, self._say_bad("grow", self.bad_last)))
+        found.append((row, self._say_bad("recover", at)))
+        self.bad_run = 0
+        self.bad_open = False
+
+    def finish(self) -> Iterable[Finding]:
+        """Open faults reach to their last value; the level of the newest values against the clip threshold."""
+        said = [*self.spikes.finish(), *self.level.finish()]
+        if self.bad_open and self.bad_last is not None:
+            said.append(self._say_bad("grow", self.bad_last))
+        median = self.recent.median
+        if self.last is not None and len(self.recent) >= 30 and median > ABSURD * self.clip:
+            what = f"gradient norm is {median:.3g} in the median, {median / self.clip:,.0f}x the clip threshold"
+            said.append(finding("open", "absurd_level", GRAD, Severity.WARN, self.last, what))
+        return said
+
+    @property
+    def clipped(self) -> bool:
+        """Whether the norm was logged after clipping: it never passes the threshold and often sits on it."""
+        return (
+            self.count >= 30 and self.largest <= self.clip * (1 + SITS) and self.sits >= max(3, SAT_SHARE * self.count)
+        )
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("clip", "grad.spike.z", "grad.spike.ratio", "grad.level.warn", "grad.level.fail")
+        verdict = verdict_of(view.episodes)
+        clip = self.clip
+        if verdict is not Verdict.PASS:
+            advice = "lower the learning rate or the clip threshold, and check the data of those steps"
+            if any(e.kind == "absurd_level" for e in view.episodes):
+                advice = "check that the norm is that of unscaled, averaged gradients; clipping hides its size"
+            if any(e.kind == "nonfinite" and e.severity > Severity.INFO for e in view.episodes):
+                advice = "check the loss scale (fp16) or use bf16; go back to a checkpoint before it"
+            return result(self, verdict, tell(view.episodes), self._shares(clip), advice, used)
+        if not seen(view, "grad.norm"):
+            if not seen(view, "loss.train"):
+                return result(self, Verdict.NO_DATA, "no gradient norm in the log")
+            return result(
+                self,
+                Verdict.WARN,
+                "flying blind: no gradient norm in the log",
+                "the gradient norm moves before the loss; spikes cannot be told from bad data without it",
+                "log the global gradient norm before clipping, every step",
+                advisory=True,
+            )
+        if not self.count:
+            return result(self, Verdict.NO_DATA, "the gradient norm was logged, but never as a number")
+        if self.clipped:
+            what = f"never above the clip threshold {clip:g} and often exactly on it: logged after clipping"
+            return result(self, Verdict.NO_DATA, what, advice="log the norm before clipping", used=used)
+        if self.count >= 100 and self.far_above > OFTEN * self.count:
+            what = f"above 5x the clip threshold {clip:g} in {self.far_above / self.count:.0%} of {self.count:,} steps"
+            advice = f"lower the learning rate, or clip at the norm's own level ({self.recent.median:.3g})"
+            return result(self, Verdict.WARN, what, self._shares(clip), advice, used, advisory=True)
+        spikes = sum(1 for e in view.episodes if e.kind == "spike")
+        lone = f"; {spikes} lone spike{'s' if spikes != 1 else ''} without a loss spike" if spikes else ""
+        return result(self, Verdict.PASS, f"{self.count:,} values judged{lone}", self._shares(clip), used=used)
+
+    def _shares(self, clip: float) -> str:
+        if not self.count:
+            return ""
+        return (
+            f"{self.above / self.count:.1%} of {self.count:,} values above {clip:g}, "
+            f"{self.far_above / self.count:.1%} above {5 * clip:g}; "
+            f"largest {self.largest:.4g} at step {self.largest_step:g}"
+        )

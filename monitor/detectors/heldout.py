@@ -1,0 +1,225 @@
+"""Check eval.heldout: held-out loss against its best, D16."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from trainmon.monitor.detectors.base import CheckView
+from trainmon.monitor.detectors.common import (
+    Found,
+    Place,
+    SeriesDetector,
+    Track,
+    finding,
+    numbers,
+    place,
+    result,
+    resumed,
+    seen,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.ewma import Ewma
+from trainmon.monitor.thresholds import Thresholds
+
+# One of them is judged: they are the same number in other units.
+HELD_OUT = ("eval.nll", "eval.bits_per_byte", "eval.perplexity")
+LOSS = SignalKey("loss.train")
+
+
+class HeldOutTrack:
+    """One evaluation set: so many evaluations in a row above its best."""
+
+    def __init__(self, key: SignalKey, limits: Thresholds, train: _TrainLoss) -> None:
+        self.key = key
+        self.warn = 1 + limits["eval.warn"]
+        self.fail = 1 + limits["eval.fail"]
+        self.evaluations = int(limits["eval.evaluations"])
+        self.train = train
+        self.best = math.inf
+        self.best_step = math.nan
+        self.train_at_best = math.nan
+        self.values = 0
+        self.worse: list[Place] = []
+        self.opened = False
+        self.severity = Severity.WARN
+        self.what = ""
+        self.jumps: list[float] = []
+        self.before = math.nan
+        self._attempt: int | None = None
+        self._last_step = math.nan
+
+    def feed(self, frame: Frame, found: Found) -> None:
+        """Reads the evaluations of `frame`."""
+        rows, _, values = numbers(frame, self.key)
+        for row, x in zip(rows, values, strict=True):
+            self.one(frame, row, x, found)
+
+    def one(self, frame: Frame, row: int, x: float, found: Found) -> None:
+        """Reads one evaluation."""
+        step = float(frame.steps[row])
+        if frame.attempt != self._attempt:
+            if self._attempt is not None and not resumed(self._last_step, step):
+                self.best, self.worse, self.opened, self.jumps, self.before = math.inf, [], False, [], math.nan
+            self._attempt = frame.attempt
+        if step == self._last_step:
+            return
+        self._last_step = step
+        self._take(frame, row, step, x, found)
+
+    def _noise(self) -> float:
+        """Twice the typical relative jump between evaluations: small sets are noisy."""
+        if len(self.jumps) < 4:
+            return 0.0
+        return 2 * sorted(self.jumps)[len(self.jumps) // 2]
+
+    def _take(self, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
+        self.values += 1
+        if self.before > 0 and not self.opened and not self.worse:
+            self.jumps.append(abs(x / self.before - 1))
+            del self.jumps[:-50]
+        self.before = x
+        if x <= self.best:
+            if self.opened:
+                found.append((row, self._said("recover", place(frame, row, x))))
+            self.best, self.best_step, self.train_at_best = x, step, self.train.level
+            self.worse, self.opened, self.severity = [], False, Severity.WARN
+            return
+        if self.best <= 0 or x <= self.best * max(self.warn, 1 + self._noise()):
+            if not self.opened:
+                self.worse = []
+            elif x <= self.best * self.warn:
+                found.append((row, self._said("recover", place(frame, row, x))))
+                self.worse, self.opened, self.severity = [], False, Severity.WARN
+            return
+        self.worse.append(place(frame, row, x))
+        if len(self.worse) >= self.evaluations:
+            self._judge(row, found)
+
+    def _judge(self, row: int, found: Found) -> None:
+        at = self.worse[-1]
+        rise = at.value / self.best - 1
+        over_fitting = self.train.level < self.train_at_best
+        before = self.severity
+        beyond = all(p.value >= self.best * self.fail for p in self.worse[-self.evaluations :])
+        if beyond and not over_fitting and not math.isnan(self.train.level):
+            self.severity = Severity.FAIL
+        why = ": over-fitting, since the training loss goes on falling" if over_fitting else ""
+        self.what = (
+            f"held-out loss {self.key} is {at.value:.4g}, {rise:+.0%} of its best {self.best:.4g} "
+            f"at step {self.best_step:g}{why}"
+        )
+        action: Action = "grow" if self.opened else "open"
+        if not self.opened or self.severity > before or at.value >= max(p.value for p in self.worse):
+            found.append((row, self._said(action, at)))
+        self.opened = True
+
+    def _said(self, action: Action, at: Place) -> Finding:
+        first = self.worse[0] if self.worse else at
+        return finding(action, "held_out", self.key, self.severity, at, self.what, first=first)
+
+    def finish(self) -> Iterable[Finding]:
+        """Open until the last evaluation."""
+        return [self._said("grow", self.worse[-1])] if self.opened and self.worse else []
+
+
+class _TrainLoss:
+    """The level of the training loss."""
+
+    def __init__(self) -> None:
+        self.mean = Ewma(0.05)
+
+    @property
+    def level(self) -> float:
+        """NaN while there is none."""
+        return self.mean.value
+
+
+class HeldOut(SeriesDetector):
+    """2% above its best for 3 evaluations is a WARN ("over-fitting" when the training loss falls).
+
+    10% above while the training loss does not fall is a FAIL: the model got worse. Over-fitting stays a WARN.
+    """
+
+    id: ClassVar[str] = "eval.heldout"
+    name: ClassVar[str] = "Held-out Loss"
+    signals: ClassVar[tuple[str, ...]] = HELD_OUT
+    watched: ClassVar[tuple[str, ...]] = HELD_OUT
+    order: ClassVar[int] = 32
+    triage: ClassVar[str] = "loss"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.train = _TrainLoss()
+
+    def make_track(self, key: SignalKey) -> Track:
+        """An evaluation set against its best."""
+        return HeldOutTrack(key, self.limits, self.train)
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Evaluations meet the training loss of their rows."""
+        found: Found = []
+        keys = sorted(
+            (key for key in frame.columns if key.signal in HELD_OUT), key=lambda key: HELD_OUT.index(key.signal)
+        )
+        keys = [key for key in keys if self._is_judged(key)]
+        rows, _, values = numbers(frame, LOSS)
+        if not keys:
+            for x in values:
+                self.train.mean.update(x)
+            return ()
+        self._in_step(frame, keys, rows, values, found)
+        found.sort(key=lambda pair: pair[0])
+        return [said for _, said in found]
+
+    def _is_judged(self, key: SignalKey) -> bool:
+        """Perplexity and bits per byte are left alone once the loss itself was seen for the same set."""
+        if key in self.tracks:
+            return True
+        place = HELD_OUT.index(key.signal)
+        return not any(other.labels == key.labels and HELD_OUT.index(other.signal) < place for other in self.tracks)
+
+    def _in_step(self, frame: Frame, keys: list[SignalKey], rows: list[int], values: list[float], found: Found) -> None:
+        evaluations = sorted((row, at) for at, key in enumerate(keys) for row in numbers(frame, key).rows)
+        i = 0
+        for row, at in evaluations:
+            while i < len(rows) and rows[i] <= row:
+                self.train.mean.update(values[i])
+                i += 1
+            key = keys[at]
+            track = self.tracks.get(key)
+            if track is None:
+                track = self.tracks[key] = self.make_track(key)
+            assert isinstance(track, HeldOutTrack)
+            track.one(frame, row, float(frame.columns[key][row]), found)
+        for x in values[i:]:
+            self.train.mean.update(x)
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("eval.warn", "eval.fail", "eval.evaluations")
+        verdict = verdict_of(view.episodes)
+        tracks = [t for t in self.tracks.values() if isinstance(t, HeldOutTrack)]
+        if verdict is not Verdict.PASS:
+            best = min((t.best_step for t in tracks if t.opened), default=math.nan)
+            advice = "stop or regularise: the best checkpoint is that near"
+            advice += f" step {best:g}" if not math.isnan(best) else " its best evaluation"
+            return result(self, verdict, tell(view.episodes), "", advice, used)
+        if not seen(view, *HELD_OUT):
+            return result(self, Verdict.NO_DATA, "no held-out loss in the log; evaluate every 0.5-2% of training")
+        most = max((t.values for t in tracks), default=0)
+        if most <= self.evaluations_needed:
+            return result(self, Verdict.PASS, f"{most} evaluations, too few to turn", used=used)
+        best_track = min(tracks, key=lambda t: t.best)
+        sets = f" over {len(tracks)} sets" if len(tracks) > 1 else ""
+        what = f"{most} evaluations{sets}, best {best_track.best:.4g} at step {best_track.best_step:g}"
+        return result(self, Verdict.PASS, what, used=used)
+
+    @property
+    def evaluations_needed(self) -> int:
+        """Below this many nothing can have turned."""
+        return int(self.limits["eval.evaluations"])

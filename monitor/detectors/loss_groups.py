@@ -1,0 +1,52 @@
+"""Check loss.groups: the worst rank, a source or a modality against its own history, D2 and D3."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from trainmon.monitor.detectors.base import CheckView
+from trainmon.monitor.detectors.common import SeriesDetector, Track, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.shift_rule import ShiftTrack
+from trainmon.monitor.finding import CheckResult, Verdict
+from trainmon.monitor.frame import SignalKey
+
+GROUPS = ("loss.worst_rank", "loss.rank", "loss.source", "loss.modality")
+
+
+class LossGroups(SeriesDetector):
+    """The loss-shift rule on each: +5% over its own level a WARN, +25% and lasting a FAIL.
+
+    The maximum over ranks grows with their number, so that it is compared with itself, never with the mean.
+    """
+
+    id: ClassVar[str] = "loss.groups"
+    name: ClassVar[str] = "Loss by Rank, Source and Modality"
+    signals: ClassVar[tuple[str, ...]] = GROUPS
+    watched: ClassVar[tuple[str, ...]] = GROUPS
+    order: ClassVar[int] = 15
+    triage: ClassVar[str] = "loss"
+
+    def make_track(self, key: SignalKey) -> Track:
+        """A level shift of one group."""
+        return ShiftTrack(key, self.limits, noun=f"{key}", kind="group_shift")
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("shift.warn", "shift.fail", "shift.steps", "shift.values")
+        verdict = verdict_of(view.episodes)
+        if verdict is not Verdict.PASS:
+            return result(
+                self,
+                verdict,
+                tell(view.episodes),
+                "one group left its own level while the others keep theirs",
+                "for a rank: check its device and its shard of the data; for a source: its share and recent files",
+                used,
+            )
+        if not seen(view, *GROUPS):
+            what = "no loss by rank, source or modality in the log; log loss sums and token counts for each"
+            return result(self, Verdict.NO_DATA, what)
+        judged = sum(track.judged for track in self.tracks.values() if isinstance(track, ShiftTrack))
+        if not judged:
+            return result(self, Verdict.NO_DATA, "too few values of any group to know its level and noise")
+        return result(self, Verdict.PASS, f"{len(self.tracks)} groups, each at its own level", used=used)

@@ -1,0 +1,237 @@
+"""Check loss.plateau: the loss has stopped falling while its own trend promised more."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import (
+    Place,
+    Rl,
+    finding,
+    number_fact,
+    numbers,
+    place,
+    result,
+    resumed,
+    seen,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.slope import slope_test
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray
+
+LOSS = SignalKey("loss.train")
+LR = SignalKey("optim.lr")
+MOST_POINTS = 256  # then neighbours are joined: memory does not grow with the run
+DECAYED = 0.5  # of the peak: a decaying learning rate flattens the curve by design
+PROMISED = 0.15  # the trend before must promise a fall of so much over the flat part ...
+FLAT_SHARE = 0.5  # ... which is at least half of what the run has done
+KEPT_PROMISE = 0.25  # a fall of a quarter of the promise is no plateau
+FELL = 0.2  # the part before must have fallen by so much, or there was no trend
+CONVERGED = 0.1  # nats: nothing more to fall
+MIN_BEFORE = 4
+MIN_FLAT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """A flat end: where it begins, its level, the fall that the trend promised since (a share of the loss)."""
+
+    first: Place
+    last: Place
+    level: float
+    promised: float
+    slope_error: float
+
+
+class _Curve:
+    """The loss of the newest run as at most 256 points: (mean step, median log loss, where it begins)."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[float, float, Place]] = []
+        self.join = 1
+        self.usable = True
+        self._begin: Place | None = None
+        self._steps = 0.0
+        self._us: list[float] = []
+
+    def feed(self, frame: Frame, rows: list[int], steps: list[float], values: list[float]) -> None:
+        """Values in order; a value below 0 makes the curve useless, a 0 is passed over."""
+        us, log = self._us, math.log
+        for row, step, x in zip(rows, steps, values, strict=True):
+            if x <= 0:
+                self.usable = self.usable and x == 0
+                continue
+            if not us:
+                self._begin = place(frame, row, x)
+            us.append(log(x))
+            self._steps += step
+            if len(us) >= self.join:
+                self._close()
+
+    def _close(self) -> None:
+        us = self._us
+        assert self._begin is not None
+        self.points.append((self._steps / len(us), sorted(us)[len(us) // 2], self._begin))
+        us.clear()
+        self._steps = 0.0
+        if len(self.points) >= MOST_POINTS:
+            pairs = zip(self.points[::2], self.points[1::2], strict=True)
+            self.points = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2, a[2]) for a, b in pairs]
+            self.join *= 2
+
+    def clear(self) -> None:
+        """Begins anew."""
+        self.points, self.join, self._steps = [], 1, 0.0
+        self._us.clear()
+
+
+class LossPlateau(Detector):
+    """Over N = max(1,000 steps, 5% of the run) the slope is not different from 0, minding autocorrelation.
+
+    Only a WARN, and only when the learning rate is not decayed and the loss stands above what the run's own power
+    law, fitted to the part before, promised. A loss below 0.1 nats has converged.
+    """
+
+    id: ClassVar[str] = "loss.plateau"
+    name: ClassVar[str] = "Loss Plateau"
+    signals: ClassVar[tuple[str, ...]] = ("loss.train", "optim.lr")
+    order: ClassVar[int] = 5
+    triage: ClassVar[str] = "loss"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.curve = _Curve()
+        self.rl = Rl()
+        self.lr_peak = 0.0
+        self.lr = math.nan
+        self.last: Place | None = None
+        self._attempt: int | None = None
+        self._last_step = math.nan
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Keeps the curve and the learning rate."""
+        if not len(frame):
+            return ()
+        if frame.attempt != self._attempt:
+            if self._attempt is not None and not resumed(self._last_step, float(frame.steps[0])):
+                self.curve.clear()
+                self.lr_peak = 0.0
+            self._attempt = frame.attempt
+        self._last_step = float(frame.steps[-1])
+        values = numbers(frame, LR).values
+        if values:
+            self.lr_peak = max(self.lr_peak, max(values))
+            self.lr = values[-1]
+        until = self.rl.first_row(frame)
+        rows, steps, values = numbers(frame, LOSS)
+        if rows and rows[-1] >= until:
+            keep = bisect_left(rows, until)
+            rows, steps, values = rows[:keep], steps[:keep], values[:keep]
+        if rows:
+            self.curve.feed(frame, rows, steps, values)
+            self.last = place(frame, rows[-1], values[-1])
+        return ()
+
+    def window(self) -> float:
+        """N of the rule, in steps."""
+        total = number_fact(self.facts, "total_steps")
+        done = self.curve.points[-1][0] if self.curve.points else 0.0
+        return max(self.limits["plateau.steps"], self.limits["plateau.share"] * (total or done))
+
+    @property
+    def decayed(self) -> bool:
+        """Whether the learning rate has come down to half of its peak."""
+        return self.lr_peak > 0 and self.lr <= DECAYED * self.lr_peak
+
+    def find(self) -> Plateau | None:
+        """The plateau in which the log ends, if there is one."""
+        points = self.curve.points
+        if self.last is None or len(points) < MIN_BEFORE + MIN_FLAT or self.decayed or not self.curve.usable:
+            return None
+        steps = np.array([p[0] for p in points])
+        u = np.array([p[1] for p in points])
+        level = float(np.median(u[-MIN_FLAT:]))
+        if math.exp(level) < CONVERGED:
+            return None
+        begin = self._flat_from(steps, u)
+        if begin is None:
+            return None
+        if steps[-1] - steps[begin] < max(self.window(), FLAT_SHARE * (steps[-1] - steps[0])):
+            return None
+        promised = self._promise(steps[:begin], u[:begin], steps[begin], steps[-1])
+        fit = slope_test(steps[begin:], u[begin:])
+        fell = -fit.slope * float(steps[-1] - steps[begin])
+        if promised < PROMISED or fell > KEPT_PROMISE * promised:
+            return None
+        return Plateau(points[begin][2], self.last, math.exp(level), promised, fit.error)
+
+    @staticmethod
+    def _flat_from(steps: FloatArray, u: FloatArray) -> int | None:
+        """The start of the longest end over which the slope is not different from 0 (|t| < 3)."""
+        n = len(steps)
+        for begin in range(MIN_BEFORE, n - MIN_FLAT, max(1, n // 64)):
+            if slope_test(steps[begin:], u[begin:]).t > -3.0:
+                return begin
+        return None
+
+    @staticmethod
+    def _promise(steps: FloatArray, u: FloatArray, first: float, last: float) -> float:
+        """The fall in log loss from `first` to `last` by the power law of the later part of the points before."""
+        if len(steps) < MIN_BEFORE or u[0] - u[-1] < FELL:
+            return 0.0
+        part = slice(max(0, len(steps) // 2 - MIN_BEFORE), None)
+        x = np.log(np.maximum(steps[part], 1.0))
+        fit = slope_test(x, u[part])
+        if fit.points < MIN_BEFORE or fit.t > -2.0:
+            return 0.0
+        return float(-fit.slope * (math.log(last) - math.log(max(first, 1.0))))
+
+    def finish(self) -> Iterable[Finding]:
+        """Judged on what there is now: a plateau is a state of the newest steps."""
+        plateau = self.find()
+        if plateau is None:
+            return []
+        lr = f" while the learning rate stands at {self.lr:.3g}" if self.lr == self.lr and self.lr_peak > 0 else ""
+        what = (
+            f"loss has stayed at {plateau.level:.4g} since step {plateau.first.step:g}{lr}; "
+            f"its trend before promised {-100 * math.expm1(-plateau.promised):.0f}% less by now"
+        )
+        return [finding("open", "plateau", LOSS, Severity.WARN, plateau.last, what, first=plateau.first)]
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("plateau.steps", "plateau.share")
+        if verdict_of(view.episodes) is not Verdict.PASS:
+            return result(
+                self,
+                Verdict.WARN,
+                tell(view.episodes),
+                "a slope not different from 0, with the noise's autocorrelation counted",
+                "see whether the optimiser's state is alive (update ratio), whether data repeats, and whether the "
+                "learning rate is too low or too high to fall further",
+                used,
+            )
+        count = seen(view, "loss.train")
+        if not count:
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+        points = self.curve.points
+        if not self.curve.usable or (view.rl and not points):
+            return result(self, Verdict.NOT_APPLICABLE, "a policy's loss follows no falling curve")
+        done = points[-1][0] - points[0][0] if points else 0.0
+        if done < self.limits["plateau.steps"] or len(points) < MIN_BEFORE + MIN_FLAT:
+            what = f"{count:,} values over {done:,.0f} steps are too few to tell a plateau"
+            return result(self, Verdict.NO_DATA, what, used=used)
+        if self.decayed:
+            return result(self, Verdict.PASS, "the learning rate is decayed: the curve may flatten", used=used)
+        return result(self, Verdict.PASS, "no flat end against the run's own trend", used=used)

@@ -1,0 +1,273 @@
+"""Check lr.schedule: warm-up, peak and jumps of the learning rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import (
+    Found,
+    Place,
+    finding,
+    in_order,
+    number_fact,
+    numbers,
+    place,
+    result,
+    resumed,
+    seen,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.detectors.recipes import recipe_peak_lr
+from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray
+
+LOSS = SignalKey("loss.train")
+LATE = 100.0  # a log that begins later than this, or than 0.1% of the run, does not show the start
+AT_PEAK = 0.99
+JUMP = 2.0  # up, between neighbouring values within 1% of the run
+FAULT_SHARE = 0.01
+FAULT_RATIO = 1.5
+UNTRAINED = 6.0  # nats: a first loss this high is pretraining from the start
+TOO_HIGH = 8.0  # times the recipes'
+
+
+class _Schedule:
+    """What one parameter group's learning rate did in the newest run of the log."""
+
+    def __init__(self) -> None:
+        self.attempt: int | None = None
+        self.resumed = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Another run begins: nothing of this one is kept."""
+        self.first_step = math.nan
+        self.first = math.nan
+        self.second_step = math.nan
+        self.peak = 0.0
+        self.peak_step = math.nan
+        self.peak_reached = math.nan
+        self.last = math.nan
+        self.last_step = math.nan
+        self.count = 0
+        self.resumed = False
+
+
+class LrSchedule(Detector):
+    """The rules of METRICS.md's five checks. Advice about the settings, unless the start of the run went wrong."""
+
+    id: ClassVar[str] = "lr.schedule"
+    name: ClassVar[str] = "LR Schedule"
+    signals: ClassVar[tuple[str, ...]] = ("optim.lr",)
+    order: ClassVar[int] = 3
+    triage: ClassVar[str] = "gradients"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.groups: dict[SignalKey, _Schedule] = {}
+        self.start = _Start()
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Reads the learning rate, and the loss of the first steps."""
+        found: Found = []
+        self.start.feed(frame)
+        for key in sorted(frame.family("optim.lr")):
+            self._feed(self.groups.setdefault(key, _Schedule()), key, frame, found)
+        return in_order(found)
+
+    def _feed(self, group: _Schedule, key: SignalKey, frame: Frame, found: Found) -> None:
+        rows, steps, values = numbers(frame, key)
+        if not rows:
+            return
+        if frame.attempt != group.attempt:
+            self._restart(group, frame.attempt, steps[0])
+        lr = np.array(values)
+        at = np.array(steps)
+        if not group.count:
+            group.first, group.first_step = values[0], steps[0]
+        later = np.flatnonzero(at > group.first_step)
+        if math.isnan(group.second_step) and len(later):
+            group.second_step = steps[int(later[0])]
+        self._jumps(group, key, frame, rows, lr, at, found)
+        top = int(lr.argmax())
+        if values[top] > group.peak:
+            group.peak, group.peak_step = values[top], steps[top]
+        group.count += len(values)
+        group.last, group.last_step = values[-1], steps[-1]
+
+    @staticmethod
+    def _restart(group: _Schedule, attempt: int, first_step: float) -> None:
+        carries_on = group.attempt is not None and resumed(group.last_step, first_step)
+        if group.attempt is not None and not carries_on:
+            group.forget()
+        group.attempt = attempt
+        group.resumed = group.resumed or carries_on
+        if carries_on:
+            group.last = math.nan
+
+    def _jumps(
+        self,
+        group: _Schedule,
+        key: SignalKey,
+        frame: Frame,
+        rows: list[int],
+        lr: FloatArray,
+        at: FloatArray,
+        found: Found,
+    ) -> None:
+        before = np.concatenate([[group.last], lr[:-1]])
+        before_at = np.concatenate([[group.last_step], at[:-1]])
+        # A rise to a value that was passed before is a jump; a new highest value belongs to the warm-up.
+        highest = np.maximum.accumulate(np.concatenate([[group.peak], lr[:-1]]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            jumps = (before > 0) & (lr > JUMP * before) & (lr <= highest * 1.001) & (before < 0.5 * highest)
+        for i in np.flatnonzero(jumps).tolist():
+            if at[i] <= before_at[i]:
+                continue
+            place_ = place(frame, rows[i], float(lr[i]))
+            what = f"learning rate jumped from {before[i]:.3g} to {lr[i]:.3g} at step {at[i]:g}"
+            found.append((rows[i], finding("open", "lr_jump", key, Severity.INFO, place_, what)))
+            found.append((rows[i], finding("recover", "lr_jump", key, Severity.INFO, place_, what)))
+
+    def _total(self) -> float | None:
+        return number_fact(self.facts, "total_steps")
+
+    def finish(self) -> Iterable[Finding]:
+        """A run without warm-up that went wrong in its first 1%."""
+        group = self._main()
+        if group is None or not self._starts_at_peak(group):
+            return []
+        total = self._total() or group.last_step
+        bad = self.start.fault(FAULT_SHARE * total)
+        if bad is None:
+            return []
+        what = f"no warm-up (learning rate {group.peak:.3g} from the first step), and the loss went wrong "
+        what += f"at step {bad.step:g}"
+        return [finding("open", "no_warmup", SignalKey("optim.lr"), Severity.FAIL, bad, what)]
+
+    def _main(self) -> _Schedule | None:
+        return max(self.groups.values(), key=lambda group: group.count, default=None)
+
+    def _sees_start(self, group: _Schedule) -> bool:
+        total = self._total() or 0.0
+        return group.first_step <= max(LATE, 0.001 * total) and not group.resumed
+
+    def _starts_at_peak(self, group: _Schedule) -> bool:
+        return (
+            self._sees_start(group)
+            and group.first_step <= 10
+            and group.count >= 10
+            and group.first >= AT_PEAK * group.peak > 0
+        )
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("warmup.share", "warmup.steps")
+        group = self._main()
+        if group is None or not seen(view, "optim.lr"):
+            return result(self, Verdict.NO_DATA, "no learning rate in the log; log it every step")
+        if verdict_of(view.episodes) is Verdict.FAIL:
+            return result(
+                self,
+                Verdict.FAIL,
+                tell(view.episodes),
+                "",
+                "start again with a linear warm-up over 2-5% of the steps",
+                used,
+            )
+        advice = self._advice(group)
+        jumps = [e for e in view.episodes if e.kind == "lr_jump"]
+        why = f"{group.first:.3g} at step {group.first_step:g}, peak {group.peak:.3g} at step {group.peak_step:g}, "
+        why += f"now {group.last:.3g} at step {group.last_step:g}"
+        if advice is not None:
+            return result(self, Verdict.WARN, advice[0], why, advice[1], used, advisory=True)
+        if len(jumps) == 1:
+            what = jumps[0].what
+            return result(
+                self, Verdict.WARN, what, why, "see whether the scheduler's state was restored", used, advisory=True
+            )
+        told = f"; {len(jumps)} restarts of the schedule" if jumps else ""
+        if not self._sees_start(group):
+            what = f"the log starts at step {group.first_step:g}: the warm-up is not in it{told}"
+            return result(self, Verdict.NO_DATA, what, why, used=used)
+        return result(self, Verdict.PASS, f"{group.count:,} values{told}", why, used=used)
+
+    def _advice(self, group: _Schedule) -> tuple[str, str] | None:
+        parameters = number_fact(self.facts, "parameters")
+        optimizer = str(self.facts.get("optimizer", "")).lower()
+        if parameters and "adam" in optimizer and group.peak > TOO_HIGH * recipe_peak_lr(parameters):
+            usual = recipe_peak_lr(parameters)
+            return (
+                f"peak {group.peak:.3g} is {group.peak / usual:.0f}x what published recipes use at this size",
+                f"try {usual:.1e}",
+            )
+        if not self._sees_start(group) or group.count < 10:
+            return None
+        if self._starts_at_peak(group):
+            total = self._total() or group.last_step
+            return (
+                f"no warm-up: the learning rate is at its peak {group.peak:.3g} from the first step",
+                f"warm up over 2-5% of the steps (about {max(0.03 * total, 1):,.0f})",
+            )
+        return self._short_warmup(group)
+
+    def _short_warmup(self, group: _Schedule) -> tuple[str, str] | None:
+        total = self._total()
+        if total is None or group.peak_step >= group.last_step:
+            return None
+        length = group.peak_step - min(group.first_step, 1.0)
+        share, least = self.limits["warmup.share"], self.limits["warmup.steps"]
+        if 0 < length < share * total and length < least and group.second_step <= group.peak_step:
+            return (
+                f"warm-up of {length:g} steps is {length / total:.1%} of {total:,.0f}",
+                f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps",
+            )
+        return None
+
+
+class _Start:
+    """The loss of a run's first steps."""
+
+    def __init__(self) -> None:
+        self.values: list[Place] = []
+        self.first_bad: Place | None = None
+        self._attempt: int | None = None
+
+    def feed(self, frame: Frame) -> None:
+        """Keeps the first values of the newest run."""
+        column = frame.columns.get(LOSS)
+        if column is None:
+            return
+        rows, steps, values = numbers(frame, LOSS)
+        if frame.attempt != self._attempt:
+            self._attempt = frame.attempt
+            if rows and steps[0] <= 10:
+                self.values, self.first_bad = [], None
+        if len(self.values) < 2000:
+            left = 2000 - len(self.values)
+            self.values += [place(frame, row, x) for row, x in zip(rows[:left], values[:left], strict=True)]
+        if self.first_bad is None:
+            marks = frame.marks.get(LOSS)
+            bad = np.flatnonzero((marks >= 2) & (marks <= 4)) if marks is not None else np.empty(0, np.int64)
+            if len(bad):
+                self.first_bad = place(frame, int(bad[0]), float(column[bad[0]]))
+
+    def fault(self, until: float) -> Place | None:
+        """The first loss that is not finite, or the end of a first 1% that ends 1.5x above its start."""
+        early = [p for p in self.values if p.step <= until]
+        if not early or early[0].step > 10 or early[0].value < UNTRAINED:
+            return None
+        if self.first_bad is not None and self.first_bad.step <= until:
+            return self.first_bad
+        last = sorted(p.value for p in early[-5:])
+        if len(early) >= 10 and last[len(last) // 2] > FAULT_RATIO * early[0].value:
+            return early[-1]
+        return None

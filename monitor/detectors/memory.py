@@ -1,0 +1,246 @@
+"""Check sys.memory: head-room of the fullest device, and memory that creeps towards its end."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import (
+    Found,
+    Place,
+    finding,
+    in_order,
+    number_fact,
+    numbers,
+    place,
+    result,
+    seen,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.slope import slope_test, theil_sen
+from trainmon.monitor.thresholds import Thresholds
+
+BLOCK_VALUES = 10
+BLOCKS = 40  # block maxima that make the slope
+MIN_BLOCKS = 12
+CREEP_T = 6.0  # a slope must be so many of its errors above 0 ...
+RISING_SHARE = 0.5  # ... and at least this share of its block-to-block changes must be rises: one jump is no creep
+LASTING = 10  # values in a row above a share of the capacity
+MEMORY = ("sys.peak_memory", "sys.memory_share")
+
+
+class _Series:
+    """One memory series: block maxima for the slope."""
+
+    def __init__(self, key: SignalKey) -> None:
+        self.key = key
+        self.buffer: list[float] = []
+        self.begin = math.nan
+        self.steps: deque[float] = deque(maxlen=BLOCKS)
+        self.tops: deque[float] = deque(maxlen=BLOCKS)
+        self.highest = 0.0
+        self.last_step = math.nan
+        self.high_run = 0
+        self.first: Place | None = None
+        self.creep_first: Place | None = None
+        self.last: Place | None = None
+        self.severity: dict[str, Severity] = {}
+        self.attempt: int | None = None
+
+    def restart(self, attempt: int) -> None:
+        """Memory begins anew with the process."""
+        self.attempt = attempt
+        self.buffer.clear()
+        self.steps.clear()
+        self.tops.clear()
+        self.high_run = 0
+        self.first = self.creep_first = None
+        self.severity.clear()
+
+    def slope(self) -> float:
+        """Per step; 0 unless the rise is steady."""
+        if len(self.tops) < MIN_BLOCKS:
+            return 0.0
+        x, y = np.array(self.steps), np.array(self.tops)
+        rises = float(np.mean(np.diff(y) > 0))
+        if rises < RISING_SHARE or slope_test(x, y).t < CREEP_T:
+            return 0.0
+        return max(theil_sen(x, y), 0.0)
+
+
+class Memory(Detector):
+    """90% of the capacity is a WARN, 97% a FAIL, for 10 values in a row.
+
+    At the present slope the capacity is reached before the end: WARN; within 5% of the steps left: FAIL. The slope
+    is that of the maxima of 10 values each, and must be steady. Growing allocator retries are a WARN: the device is
+    full, and every step pays for it.
+    """
+
+    id: ClassVar[str] = "sys.memory"
+    name: ClassVar[str] = "Memory"
+    signals: ClassVar[tuple[str, ...]] = (*MEMORY, "count.alloc_retries")
+    order: ClassVar[int] = 22
+    triage: ClassVar[str] = "memory"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.series: dict[SignalKey, _Series] = {}
+        self.retries = Retries()
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Reads peak memory (bytes, or a share of the device) and allocator retries."""
+        found: Found = []
+        for key in sorted(key for key in frame.columns if key.signal in MEMORY):
+            series = self.series.setdefault(key, _Series(key))
+            self._feed(series, frame, found)
+        self.retries.feed(frame, found)
+        return in_order(found)
+
+    def capacity(self, key: SignalKey) -> float | None:
+        """In the series' unit; None where it is unknown."""
+        if key.signal == "sys.memory_share":
+            return 1.0
+        return number_fact(self.facts, "gpu_memory_bytes")
+
+    def _feed(self, series: _Series, frame: Frame, found: Found) -> None:
+        rows, steps, values = numbers(frame, series.key)
+        if frame.attempt != series.attempt and rows:
+            series.restart(frame.attempt)
+        capacity = self.capacity(series.key)
+        for i, x in enumerate(values):
+            if steps[i] == series.last_step:
+                continue
+            series.last_step = steps[i]
+            series.highest = max(series.highest, x)
+            if not series.buffer:
+                series.begin = steps[i]
+            series.buffer.append(x)
+            if capacity is not None:
+                self._level(series, frame, rows[i], x, x / capacity, found)
+            if len(series.buffer) >= BLOCK_VALUES:
+                series.steps.append(steps[i])
+                series.tops.append(max(series.buffer))
+                series.buffer.clear()
+                if capacity is not None:
+                    self._creep(series, frame, rows[i], x, capacity, found)
+
+    def _level(self, series: _Series, frame: Frame, row: int, x: float, share: float, found: Found) -> None:
+        if share < self.limits["memory.warn"]:
+            if series.severity.pop("high", None) is not None:
+                at = place(frame, row, x)
+                found.append((row, finding("recover", "memory_high", series.key, Severity.WARN, at, "memory is down")))
+            series.high_run = 0
+            return
+        if not series.high_run:
+            series.first = place(frame, row, x)
+        series.high_run += 1
+        severity = Severity.FAIL if share >= self.limits["memory.fail"] else Severity.WARN
+        known = series.severity.get("high")
+        if series.high_run < LASTING or (known is not None and severity <= known):
+            return
+        series.severity["high"] = severity
+        at = place(frame, row, x)
+        what = f"memory stands at {share:.0%} of the device since step {(series.first or at).step:g}"
+        action: Action = "open" if known is None else "grow"
+        found.append((row, finding(action, "memory_high", series.key, severity, at, what, first=series.first)))
+
+    def _creep(self, series: _Series, frame: Frame, row: int, x: float, capacity: float, found: Found) -> None:
+        slope = series.slope()
+        at = place(frame, row, x)
+        total = number_fact(self.facts, "total_steps")
+        left = capacity - series.tops[-1]
+        known = series.severity.get("creep")
+        until = left / slope if slope > 0 else math.inf
+        steps_left = total - at.step if total is not None else math.inf
+        reaches = slope > 0 and until < steps_left and (total is not None or until < at.step - series.steps[0])
+        if not reaches:
+            if known is not None and slope == 0:
+                del series.severity["creep"]
+                what = "memory no longer grows"
+                found.append((row, finding("recover", "memory_creep", series.key, known, at, what)))
+            return
+        soon = total is not None and until <= self.limits["memory.fail_share"] * steps_left
+        severity = Severity.FAIL if soon else Severity.WARN
+        if known is not None and severity <= known:
+            return
+        if known is None:
+            series.creep_first = Place(series.steps[0], series.tops[0], at.line, at.path, at.attempt, float("nan"))
+        series.severity["creep"] = severity
+        unit = "of the device" if capacity == 1.0 else "GiB"
+        size = 100 * slope * 1000 if capacity == 1.0 else slope * 1000 / 2**30
+        rate = f"{size:.2g}{'%' if capacity == 1.0 else ''} {unit} per 1,000 steps"
+        what = f"memory grows by {rate}; the device is full near step {at.step + until:,.0f}"
+        action: Action = "open" if known is None else "grow"
+        found.append((row, finding(action, "memory_creep", series.key, severity, at, what)))
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("memory.warn", "memory.fail", "memory.fail_share")
+        verdict = verdict_of(view.episodes)
+        if verdict is not Verdict.PASS:
+            return result(
+                self,
+                verdict,
+                tell(view.episodes),
+                f"highest {self._highest()}",
+                "lower the micro-batch size or recompute activations; for a creep look for tensors kept across steps "
+                "(losses not detached, growing caches, evaluation)",
+                used,
+            )
+        if not seen(view, *MEMORY):
+            return result(self, Verdict.NO_DATA, "no memory in the log; log the peak of allocated memory over ranks")
+        if all(self.capacity(key) is None for key in self.series):
+            what = f"highest {self._highest()}; the device's capacity is not known"
+            return result(self, Verdict.NO_DATA, what, advice="log the share of the device, or name the GPU")
+        return result(self, Verdict.PASS, f"highest {self._highest()}, no creep", used=used)
+
+    def _highest(self) -> str:
+        parts = []
+        for key, series in sorted(self.series.items()):
+            if key.signal == "sys.memory_share":
+                parts.append(f"{series.highest:.0%} of the device")
+            else:
+                parts.append(f"{series.highest / 2**30:.1f} GiB")
+        return ", ".join(dict.fromkeys(parts))
+
+
+RETRIES = SignalKey("count.alloc_retries")
+
+
+class Retries:
+    """Allocator retries (a counter): more than 10 new ones over at least 3 values, still coming."""
+
+    def __init__(self) -> None:
+        self.first: Place | None = None
+        self.base = math.nan
+        self.before = math.nan
+        self.rises = 0
+        self.opened = False
+
+    def feed(self, frame: Frame, found: Found) -> None:
+        """Reads the counter."""
+        for key in frame.family("count.alloc_retries"):
+            rows, _, values = numbers(frame, key)
+            for row, x in zip(rows, values, strict=True):
+                self._take(frame, row, key, x, found)
+
+    def _take(self, frame: Frame, row: int, key: SignalKey, x: float, found: Found) -> None:
+        if not x >= self.before:
+            self.base, self.rises, self.first = x, 0, None
+        elif x > self.before:
+            self.rises += 1
+            at = place(frame, row, x)
+            self.first = self.first or at
+            if self.rises >= 3 and x - self.base >= 10 and not self.opened:
+                self.opened = True
+                what = f"the allocator retried {x - self.base:g} times by step {at.step:g}: the device is full"
+                found.append((row, finding("open", "alloc_retries", key, Severity.WARN, at, what, first=self.first)))
+        self.before = x

@@ -1,0 +1,146 @@
+"""Check run.restarts: attempts, and whether what was trained again came out the same, D7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import (
+    Found,
+    Place,
+    finding,
+    in_order,
+    numbers,
+    place,
+    result,
+    resumed,
+    tell,
+    verdict_of,
+)
+from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+
+LOSS = SignalKey("loss.train")
+REPLAYS = SignalKey("count.bad_replays")
+REMEMBERED = 4096
+COMPARED = 100
+MIN_COMPARED = 10
+TOLERANCE = 1e-3  # relative, METRICS.md D7
+UNLIKE = 0.5  # correlation below this: not the same data
+
+
+class Restarts(Detector):
+    """Each resume is INFO. Replayed steps that differ by more than 1e-3 relative are counted.
+
+    When most of at least 10 replayed steps differ: if the two curves correlate, hardware or nondeterminism (INFO);
+    if they do not, the sampler's state was not restored and data was repeated or skipped (WARN, as advice: it is
+    not comparable where batch size or world size changed).
+    """
+
+    id: ClassVar[str] = "run.restarts"
+    name: ClassVar[str] = "Restarts and Replays"
+    signals: ClassVar[tuple[str, ...]] = ("loss.train", "count.bad_replays")
+    order: ClassVar[int] = 40
+    triage: ClassVar[str] = "job"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.attempts = 0
+        self.resumes = 0
+        self.lost = 0.0
+        self.replayed = 0
+        self.bad = 0
+        self._attempt: int | None = None
+        self._last_step = float("nan")
+        self._losses: dict[float, float] = {}
+        self._old: dict[float, float] = {}
+        self._pairs: list[tuple[float, float]] = []
+        self._first: Place | None = None
+        self._told = False
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Reads steps and loss."""
+        found: Found = []
+        if not len(frame):
+            return ()
+        rows, steps, values = numbers(frame, LOSS)
+        if frame.attempt != self._attempt:
+            self._begin(frame, found)
+        if self._old:
+            for row, step, x in zip(rows, steps, values, strict=True):
+                self._replay(frame, row, step, x, found)
+        self._losses.update(zip(steps, values, strict=True))
+        if len(self._losses) > 2 * REMEMBERED:
+            self._losses = dict(list(self._losses.items())[-REMEMBERED:])
+        self._last_step = max(self._last_step, float(frame.steps.max())) if self.attempts else float(frame.steps.max())
+        return in_order(found)
+
+    def _begin(self, frame: Frame, found: Found) -> None:
+        self.attempts += 1
+        first = float(frame.steps[0])
+        if self._attempt is not None and resumed(self._last_step, first):
+            self.resumes += 1
+            self.lost += max(self._last_step - first, 0.0)
+            at = place(frame, 0, first)
+            what = f"resumed at step {first:g} after step {self._last_step:g}"
+            key = SignalKey("progress.step")
+            found.append((0, finding("open", "restart", key, Severity.INFO, at, what)))
+            found.append((0, finding("recover", "restart", key, Severity.INFO, at, what)))
+            self._old = {step: x for step, x in self._losses.items() if step >= first}
+        else:
+            self._old = {}
+        self._attempt = frame.attempt
+        self._losses = {}
+        self._last_step = first
+        self._pairs = []
+        self._told = False
+
+    def _replay(self, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
+        before = self._old.pop(step, None)
+        if before is None or len(self._pairs) >= COMPARED:
+            return
+        if not self._pairs:
+            self._first = place(frame, row, x)
+        self._pairs.append((before, x))
+        self.replayed += 1
+        self.bad += abs(x - before) > TOLERANCE * max(abs(x), abs(before))
+        if len(self._pairs) >= MIN_COMPARED and not self._told:
+            self._judge(place(frame, row, x), row, found)
+
+    def _judge(self, at: Place, row: int, found: Found) -> None:
+        differ = sum(1 for a, b in self._pairs if abs(a - b) > TOLERANCE * max(abs(a), abs(b)))
+        if differ <= len(self._pairs) / 2:
+            return
+        self._told = True
+        alike = _correlation(self._pairs)
+        severity = Severity.INFO if alike >= UNLIKE else Severity.WARN
+        cause = "hardware or nondeterminism" if alike >= UNLIKE else "the data order was not restored"
+        what = f"{differ} of {len(self._pairs)} steps trained again gave another loss ({cause}, r {alike:.2f})"
+        found.append((row, finding("open", "bad_replay", REPLAYS, severity, at, what, first=self._first)))
+        found.append((row, finding("recover", "bad_replay", REPLAYS, severity, at, what, first=self._first)))
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        if not self.attempts:
+            return result(self, Verdict.NO_DATA, "no steps in the log")
+        counted = f"{self.attempts} attempt{'s' if self.attempts != 1 else ''}"
+        if self.resumes:
+            counted += f", {self.resumes} resumed, {self.lost:g} steps trained again"
+        why = f"{self.bad} of {self.replayed} replayed steps differ by more than 0.1%" if self.replayed else ""
+        if verdict_of(view.episodes) is not Verdict.PASS:
+            advice = "see whether the sampler's state and the random seeds are in the checkpoint; ignore this if batch "
+            advice += "size, world size or data changed"
+            return result(self, Verdict.WARN, tell(view.episodes), why, advice, advisory=True)
+        return result(self, Verdict.PASS, counted, why)
+
+
+def _correlation(pairs: list[tuple[float, float]]) -> float:
+    """Pearson's r; 1 when one of the curves is flat (then it says nothing)."""
+    n = len(pairs)
+    mean_a, mean_b = sum(a for a, _ in pairs) / n, sum(b for _, b in pairs) / n
+    saa = sum((a - mean_a) ** 2 for a, _ in pairs)
+    sbb = sum((b - mean_b) ** 2 for _, b in pairs)
+    sab = sum((a - mean_a) * (b - mean_b) for a, b in pairs)
+    return sab / (saa * sbb) ** 0.5 if saa > 0 and sbb > 0 else 1.0

@@ -1,0 +1,92 @@
+"""Check sys.step_time: the time of a step against its own level, D8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from trainmon.monitor.detectors.base import CheckView
+from trainmon.monitor.detectors.batch_watch import BatchWatch
+from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
+from trainmon.monitor.finding import CheckResult, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+
+
+class StepTime(SeriesDetector):
+    """1.3x its level for 50 steps is a WARN, 3x a FAIL; a lone slow step is INFO.
+
+    Checkpoints and evaluations make single slow steps, which the median and the 8-of-10 rule pass over. A new batch
+    size or sequence length begins a new level.
+    """
+
+    id: ClassVar[str] = "sys.step_time"
+    name: ClassVar[str] = "Step Time"
+    signals: ClassVar[tuple[str, ...]] = ("sys.step_time",)
+    watched: ClassVar[tuple[str, ...]] = ("sys.step_time",)
+    order: ClassVar[int] = 20
+    triage: ClassVar[str] = "step_time"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.batch = BatchWatch()
+
+    def make_track(self, key: SignalKey) -> Track:
+        """A level that rises."""
+        limits = self.limits
+        return LevelTrack(
+            key,
+            LevelRule(
+                kind="slow",
+                noun="step time",
+                warn=limits["step_time.warn"],
+                fail=limits["step_time.fail"],
+                steps=limits["step_time.steps"],
+                window=int(limits["window"]),
+                single=limits["step_time.single"],
+                unit=" s",
+            ),
+        )
+
+    def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
+        """A batch that changes begins a new level."""
+        self.batch.rebase(frame, [t for t in self.tracks.values() if isinstance(t, LevelTrack)])
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        return level_result(
+            self, view, "step time", "log the time of each step, or time stamps", slow_used("step_time")
+        )
+
+
+def slow_used(group: str) -> tuple[str, ...]:
+    """The thresholds of a speed check."""
+    return (f"{group}.warn", f"{group}.fail", f"{group}.steps")
+
+
+def level_result(
+    detector: SeriesDetector, view: CheckView, noun: str, to_get_it: str, used: tuple[str, ...]
+) -> CheckResult:
+    """The verdict of a check made of level tracks on speed."""
+    verdict = verdict_of(view.episodes)
+    if verdict is not Verdict.PASS:
+        return result(
+            detector,
+            verdict,
+            tell(view.episodes),
+            "against the median of its own last 100 normal values",
+            "see whether one rank is slow (straggler), data loading waits, or the network and storage are busy",
+            used,
+        )
+    count = seen(view, *detector.watched)
+    if not count:
+        return result(detector, Verdict.NO_DATA, f"no {noun} in the log; {to_get_it}")
+    tracks = [t for t in detector.tracks.values() if isinstance(t, LevelTrack)]
+    judged = sum(track.judged for track in tracks)
+    if not judged:
+        return result(detector, Verdict.NO_DATA, f"{count:,} values of {noun}; 30 are needed to know its level")
+    median = next(track.robust.median for track in tracks if track.judged)
+    lone = sum(1 for e in view.episodes if e.severity is Severity.INFO)
+    told = f"; {lone} lone slow step{'s' if lone != 1 else ''}" if lone else ""
+    return result(detector, Verdict.PASS, f"{judged:,} values judged, level {median:.4g}{told}", used=used)

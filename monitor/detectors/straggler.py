@@ -1,0 +1,146 @@
+"""Check sys.straggler: one rank that sets the pace, D10."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import Found, Place, finding, in_order, place, result, seen, tell, verdict_of
+from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+
+EPS = 1e-12
+ALIKE = 0.005  # ranks this near to each other were timed behind a barrier
+PLACEHOLDER = SignalKey("sys.straggler")
+
+
+class Straggler(Detector):
+    """S above 1.1 with the same rank for 100 steps is a WARN, above 1.5 a FAIL.
+
+    From step times by rank where they are logged, else from a logged S. Times that are alike over all ranks were
+    taken behind the collectives and name nobody: NO DATA.
+    """
+
+    id: ClassVar[str] = "sys.straggler"
+    name: ClassVar[str] = "Straggler"
+    signals: ClassVar[tuple[str, ...]] = ("sys.rank_step_time", "sys.straggler")
+    order: ClassVar[int] = 23
+    triage: ClassVar[str] = "step_time"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.rank: str | None = None
+        self.key = PLACEHOLDER
+        self.first: Place | None = None
+        self.last: Place | None = None
+        self.values = 0
+        self.calm = 0
+        self.opened = False
+        self.severity = Severity.WARN
+        self.scores: list[float] = []
+        self.judged = 0
+        self.highest = 0.0
+        self.widest = 0.0
+        self.what = ""
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Reads step times by rank, or S."""
+        found: Found = []
+        ranks = sorted(frame.family("sys.rank_step_time"))
+        if len(ranks) >= 2:
+            self._by_rank(frame, ranks, found)
+        else:
+            for key in sorted(frame.family("sys.straggler")):
+                for row in frame.logged(key).tolist():
+                    score = float(frame.columns[key][row])
+                    if math.isfinite(score):
+                        self._take(frame, row, key.label_dict.get("rank", ""), key, score, found)
+        return in_order(found)
+
+    def _by_rank(self, frame: Frame, keys: list[SignalKey], found: Found) -> None:
+        table = np.stack([frame.columns[key] for key in keys])
+        counted = np.isfinite(table).sum(axis=0)
+        for row in np.flatnonzero(counted >= 2).tolist():
+            times = table[:, row]
+            here = np.flatnonzero(np.isfinite(times))
+            slowest = int(here[np.argmax(times[here])])
+            middle = float(np.median(times[here]))
+            self.widest = max(self.widest, (float(times[slowest]) - float(np.min(times[here]))) / (middle + EPS))
+            score = float(times[slowest]) / (middle + EPS)
+            self._take(frame, row, keys[slowest].label_dict.get("rank", str(slowest)), keys[slowest], score, found)
+
+    def _take(self, frame: Frame, row: int, rank: str, key: SignalKey, score: float, found: Found) -> None:
+        self.judged += 1
+        self.highest = max(self.highest, score)
+        if score <= self.limits["straggler.warn"] or (self.rank is not None and rank != self.rank):
+            self._calm(frame, row, score, found)
+            if score <= self.limits["straggler.warn"] or self.rank is not None:
+                return
+        at = place(frame, row, score)
+        if self.rank is None:
+            self.rank, self.key, self.first, self.values, self.scores = rank, key, at, 0, []
+            self.severity = Severity.WARN
+        self.calm = 0
+        self.values += 1
+        self.last = at
+        self.scores.append(score)
+        if len(self.scores) > 100:
+            del self.scores[0]
+        self._judge(at, row, found)
+
+    def _judge(self, at: Place, row: int, found: Found) -> None:
+        first = self.first or at
+        if at.step - first.step < self.limits["straggler.steps"] or self.values < 3:
+            return
+        middle = sorted(self.scores)[len(self.scores) // 2]
+        before = self.severity
+        if middle >= self.limits["straggler.fail"]:
+            self.severity = Severity.FAIL
+        if not self.opened or self.severity > before:
+            who = f"rank {self.rank}" if self.rank else "one rank"
+            self.what = f"{who} takes {middle:.2f}x the median of the ranks since step {first.step:g}"
+            action: Action = "grow" if self.opened else "open"
+            self.opened = True
+            found.append((row, self._said(action, at)))
+
+    def _calm(self, frame: Frame, row: int, score: float, found: Found) -> None:
+        """10 steps in which the rank was not the slow one end the matter."""
+        if self.rank is None:
+            return
+        self.calm += 1
+        if self.calm < 10:
+            return
+        if self.opened:
+            found.append((row, self._said("grow", self.last or place(frame, row, score))))
+            found.append((row, self._said("recover", place(frame, row, score))))
+        self.opened = False
+        self.rank = None
+
+    def _said(self, action: Action, at: Place) -> Finding:
+        key = SignalKey("sys.straggler", self.key.labels)
+        return finding(action, "straggler", key, self.severity, at, self.what, first=self.first)
+
+    def finish(self) -> Iterable[Finding]:
+        """An open one reaches to its last value."""
+        return [self._said("grow", self.last)] if self.opened and self.last is not None else []
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        used = ("straggler.warn", "straggler.fail", "straggler.steps")
+        verdict = verdict_of(view.episodes)
+        if verdict is not Verdict.PASS:
+            advice = "look at that rank's host: clocks, temperature, network errors, other processes; exclude it"
+            return result(self, verdict, tell(view.episodes), "", advice, used)
+        if not seen(view, "sys.rank_step_time", "sys.straggler"):
+            return result(self, Verdict.NO_DATA, "no step time by rank in the log; log each rank's compute time")
+        if self.judged and not seen(view, "sys.straggler") and self.widest < ALIKE:
+            what = "all ranks take the same time: it was measured behind the collectives"
+            return result(self, Verdict.NO_DATA, what, advice="log each rank's time before the collectives")
+        if not self.judged:
+            return result(self, Verdict.NO_DATA, "only one rank's step time is logged")
+        return result(self, Verdict.PASS, f"largest S {self.highest:.2f}, no rank slow for long", used=used)

@@ -1,0 +1,50 @@
+"""Check sys.throughput: tokens a second, compute rate and MFU against their own level, D8 and D9."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from trainmon.monitor.detectors.base import CheckView
+from trainmon.monitor.detectors.common import SeriesDetector, Track
+from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
+from trainmon.monitor.detectors.step_time import level_result, slow_used
+from trainmon.monitor.finding import CheckResult
+from trainmon.monitor.frame import SignalKey
+
+NOUNS = {
+    "sys.tokens_per_second": "throughput",
+    "sys.compute_rate": "compute rate",
+    "sys.mfu": "MFU",
+    "sys.samples_per_second": "samples per second",
+}
+
+
+class Throughput(SeriesDetector):
+    """-20% for 50 steps is a WARN, -60% a FAIL."""
+
+    id: ClassVar[str] = "sys.throughput"
+    name: ClassVar[str] = "Throughput"
+    signals: ClassVar[tuple[str, ...]] = tuple(NOUNS)
+    watched: ClassVar[tuple[str, ...]] = tuple(NOUNS)
+    order: ClassVar[int] = 21
+    triage: ClassVar[str] = "step_time"
+
+    def make_track(self, key: SignalKey) -> Track:
+        """A level that falls."""
+        limits = self.limits
+        return LevelTrack(
+            key,
+            LevelRule(
+                kind="slow",
+                noun=NOUNS[key.signal],
+                warn=1 - limits["throughput.warn"],
+                fail=1 - limits["throughput.fail"],
+                steps=limits["throughput.steps"],
+                window=int(limits["window"]),
+                direction="down",
+            ),
+        )
+
+    def result(self, view: CheckView) -> CheckResult:
+        """The verdict now."""
+        return level_result(self, view, "throughput", "log tokens per second", slow_used("throughput"))
