@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,33 @@ class Bulk:
             return self.add(plan, records[:stop], loose, offsets[:stop], lines[:stop])
         self._add_rows(columns, marks, texts, kinds, offsets, lines)
         return len(records)
+
+    def add_columns(
+        self,
+        columns: Columns,
+        marks: Marks,
+        texts: Texts,
+        offsets: IntArray,
+        lines: IntArray,
+        suffixes: Sequence[str] | None = None,
+    ) -> None:
+        """Adds rows that are columns already; `suffixes` (n,) go behind the keys of each row.
+
+        Rows whose type says that they are none are left out.
+        """
+        kinds = self._kinds(columns, marks, texts, len(offsets))
+        if kinds and any(kind.role is Role.FACTS for kind in kinds):
+            keep = np.array([kind.role is Role.ROW for kind in kinds])
+            columns = {key: column[keep] for key, column in columns.items()}
+            marks = {key: mark[keep] for key, mark in marks.items()}
+            texts = {key: [text for text, kept in zip(own, keep, strict=True) if kept] for key, own in texts.items()}
+            suffixes = [text for text, kept in zip(suffixes, keep, strict=True) if kept] if suffixes else None
+            kinds = [kind for kind in kinds if kind.role is Role.ROW]
+            offsets, lines = offsets[keep], lines[keep]
+        if suffixes is not None and any(suffixes):
+            kinds = _suffixed(kinds or [PLAIN] * len(offsets), suffixes)
+        if len(offsets):
+            self._add_rows(columns, marks, texts, kinds, offsets, lines)
 
     def _kinds(self, columns: Columns, marks: Marks, texts: Texts, count: int) -> list[RecordKind]:
         typed = [key for key in (*TYPE_KEYS, *SPLIT_KEYS) if key in texts]
@@ -125,6 +154,11 @@ class Bulk:
                 continue
             self.reader.table.add(batch.rows(np.arange(start, index)), step_key, current)
             start, current = index, kind or TimeKind.NONE
+
+
+def _suffixed(kinds: list[RecordKind], suffixes: Sequence[str]) -> list[RecordKind]:
+    known = {pair: replace(pair[0], suffix=pair[0].suffix + pair[1]) for pair in set(zip(kinds, suffixes, strict=True))}
+    return [known[pair] for pair in zip(kinds, suffixes, strict=True)]
 
 
 def _any_logged(columns: Columns, marks: Marks, keys: list[str], count: int) -> BoolArray:

@@ -1,0 +1,81 @@
+"""Progress bars as tqdm and its kin draw them: one frame taken apart."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trainmon.tails.formats.numbers import NUMBER, clock_seconds, is_absent, to_number, with_multiplier
+
+_FRAME = re.compile(
+    r"(?:^|[|\s])\s*(?P<n>\d[\d.]*[kMGT]?)(?:/(?P<total>\d[\d.]*[kMGT]?|\?)|(?= ?[A-Za-z]+ \[))(?: ?[A-Za-z]+)? "
+    r"\[(?P<elapsed>(?:\d+ days?, )?\d[\d:]+|\?)"
+)
+_PERCENT = re.compile(r":?\s*\d+%\|")
+_POSTFIX = re.compile(
+    rf"[,\s\[]\s*(?P<key>[A-Za-z_][^=,\]\[]{{0,80}}?)\s*[=:]\s*['\"]?(?P<value>{NUMBER})(?P<unit>%|[a-zA-Z/]{{1,12}})?['\"]?\s*(?=[,\]]|$| )"
+)
+_NO_METRIC = frozenset({"v_num", "refresh"})
+
+
+@dataclass(slots=True)
+class Bar:
+    """One frame. `label`: the words before it. `total` is NaN when unknown, `elapsed` in seconds or None.
+
+    `rest` is the text from the elapsed time on: rate and postfix, and what was printed behind the bar.
+    """
+
+    label: str
+    n: float
+    total: float
+    elapsed: float | None
+    rest: str
+
+    @property
+    def has_postfix(self) -> bool:
+        """Whether metrics seem to stand in the bar."""
+        return "=" in self.rest
+
+
+def read_bar(text: str) -> Bar | None:
+    """The bar drawn in `text`, None when there is none.
+
+    >>> bar = read_bar("Train epoch [1/3]:  25%|#  | 16/64 [00:01<00:03, 13.5it/s, actor_loss=-.0395, x=nan]")
+    >>> bar.label, bar.n, bar.total, bar.elapsed, postfix_of(bar)
+    ('Train epoch [1/3]', 16.0, 64.0, 1.0, {'actor_loss': -0.0395, 'x': nan})
+    """
+    match = _FRAME.search(text)
+    if match is None:
+        return None
+    percent = _PERCENT.search(text, 0, match.start() + 1)
+    label = text[: percent.start() if percent is not None else match.start()]
+    total = match["total"]
+    return Bar(
+        label.strip().rstrip(":").strip(),
+        with_multiplier(match["n"]),
+        with_multiplier(total) if total and total != "?" else float("nan"),
+        clock_seconds(match["elapsed"].rpartition(", ")[2]) if "day" not in match["elapsed"] else clock_seconds(match["elapsed"]),
+        text[match.end() :],
+    )
+
+
+def end_of(bar: Bar) -> int:
+    """Length of `rest` that belongs to the bar itself: up to its closing bracket."""
+    close = bar.rest.find("]")
+    return len(bar.rest) if close < 0 else close + 1
+
+
+def postfix_of(bar: Bar) -> dict[str, float | None]:
+    """The metrics of a bar."""
+    values: dict[str, float | None] = {}
+    inner = bar.rest[: end_of(bar)]
+    for match in _POSTFIX.finditer(inner):
+        key = match["key"].strip()
+        if key in _NO_METRIC or is_absent(match["value"]):
+            continue
+        unit = match["unit"]
+        try:
+            values[f"{key} ({unit})" if unit else key] = to_number(match["value"])
+        except ValueError:
+            continue
+    return values

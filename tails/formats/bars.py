@@ -1,0 +1,129 @@
+"""Metrics in progress bars: tqdm postfixes, Lightning and NeMo, levanter. One record a step, however often it is drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from trainmon.tails.formats.bar import Bar, end_of, postfix_of, read_bar
+from trainmon.tails.formats.flat import EVAL_WORD, METRIC
+from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Reading
+
+_STEP_KEYS = ("global_step", "step", "global step", "iteration", "iter")
+_EPOCH_OF = re.compile(r"epoch\s*[:=]?\s*[\[(]?\s*(\d+)(?:\s*/\s*(\d+))?", re.IGNORECASE)
+_SIDE = re.compile(r"map|load|token|generat|download|filter|extract|shard|cast|writ|fetch|sav|process|sanity|predict|convert|rank \d", re.I)
+_RESTART_S = 2.0
+
+
+@dataclass(slots=True)
+class _Held:
+    """The newest frame of one bar, not yet given."""
+
+    bar: Bar
+    line: Line
+
+
+class Bars(Dialect):
+    """Holds the last frame of each step and gives it when the bar moves on.
+
+    A frame that goes back without the bar's clock going back is another worker's late drawing, and is dropped.
+    """
+
+    name = "progress bar"
+    tokens = (b"it/s", b"s/it", b"it]", b"<", b"?,", b"/s,", b"/s]")
+    samples = (
+        b"train:   1%|1  | 1/200 [00:12<38:20, 12.49s/it, loss=12.6]\rtrain:   1%|1  | 2/200 [00:24<38:20, 12.49s/it, loss=12.5]\n",
+        b"Epoch 0:  12%|#  | 12/100 [00:01<00:10, 8.50it/s, v_num=0, reduced_train_loss=8.640, global_step=11.00]\n"
+        b"Epoch 0:  13%|#  | 13/100 [00:01<00:10, 8.50it/s, v_num=0, reduced_train_loss=8.510, global_step=12.00]\n",
+    )
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}
+        self._done: dict[str, tuple[float, float | None]] = {}  # label -> newest step given, its elapsed time
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        bar = read_bar(line.text)
+        if bar is None:
+            return False
+        is_side = bool(_SIDE.search(bar.label))
+        if not is_side and not EVAL_WORD.search(bar.label):
+            sink.bar = bar
+        if bar.has_postfix and not is_side:
+            self._offer(bar, line, sink)
+        behind = bar.rest[end_of(bar) :].strip()
+        if behind:
+            line.text = bar.rest[end_of(bar) :]
+            sink.behind_bar(line)
+        return True
+
+    def _offer(self, bar: Bar, line: Line, sink: Sink) -> None:
+        label = bar.label
+        held = self._held.get(label)
+        if held is not None:
+            before = held.bar
+            if bar.n == before.n and bar.total == before.total or (bar.n != bar.n):
+                self._held[label] = _Held(bar, line)
+                return
+            if bar.n < before.n and not _restarted(bar, before):
+                return
+            self._give(label, sink)
+        for other in list(self._held):  # another bar moved: what it was drawn over is complete
+            self._give(other, sink)
+        self._held[label] = _Held(bar, line)
+
+    def _give(self, label: str, sink: Sink) -> None:
+        held = self._held.pop(label, None)
+        if held is None:
+            return
+        values = postfix_of(held.bar)
+        if not any(METRIC.search(key) for key in values):
+            return
+        bar = held.bar
+        reading = Reading(values, dialect=self.name)
+        key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
+        if EVAL_WORD.search(bar.label):
+            reading.values = {k if EVAL_WORD.search(k) else f"eval/{k}": v for k, v in values.items() if k != key}
+            if sink.step is not None:
+                reading.step = sink.step
+            sink.emit(reading, held.line)
+            return
+        if key is not None:
+            reading.step, reading.step_key = values.pop(key), key
+        else:
+            self._by_position(reading, bar, sink)
+        if held.line.prefix.time is None:
+            reading.time = bar.elapsed
+        step = reading.step
+        done = self._done.get(bar.label)
+        if step is not None and done is not None and step <= done[0] and not _is_before(bar.elapsed, done[1]):
+            return
+        if step is not None:
+            self._done[bar.label] = (step, bar.elapsed)
+        sink.emit(reading, held.line)
+
+    @staticmethod
+    def _by_position(reading: Reading, bar: Bar, sink: Sink) -> None:
+        reading.step, reading.step_key = bar.n, "bar"
+        if math.isnan(bar.total):
+            return
+        reading.total = bar.total
+        match = _EPOCH_OF.search(bar.label)
+        if match is not None:
+            reading.epoch = float(match[1])
+            reading.epochs = float(match[2]) if match[2] else None
+
+    def flush(self, sink: Sink) -> None:
+        for label in list(self._held):
+            self._give(label, sink)
+
+
+def _is_before(elapsed: float | None, other: float | None) -> bool:
+    return elapsed is not None and other is not None and elapsed < other - _RESTART_S
+
+
+def _restarted(bar: Bar, before: Bar) -> bool:
+    """Whether a bar that went back was begun anew."""
+    return bar.n == 0 or bar.total != before.total or _is_before(bar.elapsed, before.elapsed)

@@ -1,0 +1,46 @@
+"""The dialects of stdout logs, in the order they are tried. To add one: write the module, add its line here."""
+
+from __future__ import annotations
+
+from trainmon.tails.formats.bars import Bars
+from trainmon.tails.formats.build_nanogpt import BuildNanoGpt
+from trainmon.tails.formats.deepspeed import DeepSpeed
+from trainmon.tails.formats.dict_line import DictLine
+from trainmon.tails.formats.epoch_batch import EpochBatch
+from trainmon.tails.formats.generic import Generic
+from trainmon.tails.formats.keras import Keras
+from trainmon.tails.formats.line import Dialect
+from trainmon.tails.formats.lingua import Lingua
+from trainmon.tails.formats.litgpt import LitGpt
+from trainmon.tails.formats.llmc import LlmC
+from trainmon.tails.formats.maxtext import MaxText
+from trainmon.tails.formats.megatron import Megatron
+from trainmon.tails.formats.mllog_line import MlLogLine
+from trainmon.tails.formats.modded_nanogpt import ModdedNanoGpt
+from trainmon.tails.formats.nanochat import NanoChat
+from trainmon.tails.formats.nanogpt import NanoGpt
+from trainmon.tails.formats.olmo_core import OlmoCore
+from trainmon.tails.formats.torchtitan import TorchTitan
+from trainmon.tails.formats.verl import Verl
+
+DIALECTS: tuple[type[Dialect], ...] = (
+    OlmoCore,
+    MlLogLine,
+    Megatron,
+    DeepSpeed,
+    NanoGpt,
+    NanoChat,
+    BuildNanoGpt,
+    TorchTitan,
+    LlmC,
+    LitGpt,
+    ModdedNanoGpt,
+    MaxText,
+    Verl,
+    Lingua,
+    EpochBatch,
+    Keras,
+    Bars,
+    DictLine,
+    Generic,  # the net under all others
+)

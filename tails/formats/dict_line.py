@@ -1,0 +1,138 @@
+"""A Python or JSON dictionary inside a text line: HF Trainer, TRL, LLaMA-Factory, fairseq, anyone's ``print(metrics)``."""
+
+from __future__ import annotations
+
+import re
+
+from trainmon.tails.formats.flat import METRIC, STEP_KEY
+from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.numbers import NUMBER, to_number
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Reading
+from trainmon.tails.record import Note, NoteKind
+
+_ITEM = re.compile(
+    rf"(?P<q>['\"])(?P<key>[^'\"]{{1,160}})(?P=q)\s*:\s*(?:(?P<v>['\"])(?P<text>[^'\"]*)(?P=v)"
+    rf"|(?P<number>{NUMBER})(?=\s*[,}}\]\s])|(?P<array>(?:np\.\w+|tensor)\((?P<inner>{NUMBER})[^)]*\)))"
+)
+_STEP_KEYS = ("num_updates", "global_step", "train/global_step", "trainer/global_step", "_step", "step", "iteration", "iter", "it")
+_SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second")
+_STEP_BEFORE = re.compile(r"(?:^|[\s\[(,|])([A-Za-z_ ]*?(?:step|iter(?:ation)?|update))s?\s*[:=#]?\s*(\d+)(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$", re.I)
+_MAX_ITEMS = 4000
+
+
+def items_of(text: str) -> tuple[dict[str, float | None], dict[str, str]]:
+    """The numbers and the words of a dictionary printed in `text`; nested values are passed over."""
+    numbers: dict[str, float | None] = {}
+    words: dict[str, str] = {}
+    for count, match in enumerate(_ITEM.finditer(text)):
+        if count >= _MAX_ITEMS:
+            break
+        raw = match["number"] or match["inner"] or match["text"] or ""
+        try:
+            numbers[match["key"]] = to_number(raw)
+        except ValueError:
+            words[match["key"]] = raw
+    return numbers, words
+
+
+class DictLine(Dialect):
+    """Dictionaries with a step of their own, or beside a progress bar that has one (`bars`), or without any.
+
+    The step is never guessed: where several dictionaries follow one bar position (buffered output) it is unknown.
+    """
+
+    name = "dict"
+    tokens = (b"{'", b'{"')
+    samples = (
+        b"{'loss': 2.5893, 'grad_norm': 1.5, 'learning_rate': 5e-06, 'epoch': 0.01}\n"
+        b"{'loss': '2.4112', 'grad_norm': 'nan', 'learning_rate': '4e-06', 'epoch': '0.02'}\n",
+        b"\r  2%|2         | 20/936 [58:53<41:17:29, 162.28s/it]{'loss': 0.0043, 'reward': 0.72, 'kl': 0.09, 'epoch': 0.04}\n"
+        b"\r  4%|4         | 40/936 [1:58:53<41:17:29, 162.28s/it]{'loss': 0.0041, 'reward': 0.73, 'kl': 0.08, 'epoch': 0.09}\n",
+        b'2021-05-01 10:00:00 | INFO | train_inner | {"epoch": 1, "loss": "8.4", "ppl": "340", "num_updates": "100", "lr": "1e-4"}\n',
+    )
+
+    def __init__(self) -> None:
+        self._held: tuple[Reading, Line] | None = None
+        self._bar_used: tuple[str, float, float] | None = None
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        text = line.text
+        start = text.find("{")
+        if start < 0 or text[start + 1 : start + 2] not in ("'", '"'):
+            return False
+        numbers, words = items_of(text[start:])
+        if any(key in numbers for key in _SUMMARY):
+            self._summary(numbers, line, sink)
+            return True
+        if not any(METRIC.search(key) for key in numbers) or len(words) > 2 + len(numbers):
+            return False
+        reading = Reading(numbers, dialect="hf_trainer" if "epoch" in numbers and "'" in text else self.name)
+        self._own_step(reading, words, text[:start])
+        if reading.step is not None:
+            sink.emit(reading, line)
+            return True
+        return self._beside_bar(reading, line, sink)
+
+    @staticmethod
+    def _own_step(reading: Reading, words: dict[str, str], before: str) -> None:
+        values = reading.values
+        key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
+        if key is not None:
+            reading.step, reading.step_key = values.pop(key), key
+            return
+        fraction = words.get("step") or words.get("global_step/max_steps") or ""
+        match = re.fullmatch(r"(\d+)/(\d+)", fraction)
+        if match is not None:
+            reading.step, reading.total, reading.step_key = float(match[1]), float(match[2]), "step"
+            return
+        match = _STEP_BEFORE.search(before)
+        if match is not None and STEP_KEY.fullmatch(match[1].strip()):
+            reading.step, reading.step_key = float(match[2]), match[1].strip()
+            reading.total = float(match[3]) if match[3] else None
+
+    def _beside_bar(self, reading: Reading, line: Line, sink: Sink) -> bool:
+        if not any(METRIC.search(key) for key in reading.values if key != "epoch"):
+            return False
+        is_evaluation = any(key.startswith(("eval_", "test_")) for key in reading.values)
+        bar = sink.bar if not is_evaluation else sink.main_bar
+        if bar is None:
+            self.flush(sink)
+            sink.emit(reading, line)
+            return True
+        place = (bar.label, bar.total, bar.n)
+        if is_evaluation:
+            self.flush(sink)
+            reading.step, reading.step_key = bar.n, "bar"
+            sink.emit(reading, line)
+            return True
+        if place == self._bar_used:  # a second one at the same position: the output was buffered
+            if self._held is not None:
+                held, at = self._held
+                held.step = held.total = held.time = None
+                self._held = None
+                sink.emit(held, at)
+            sink.emit(reading, line)
+            return True
+        self.flush(sink)
+        self._bar_used, sink.main_bar = place, bar
+        reading.step, reading.step_key, reading.total = bar.n, "bar", bar.total
+        reading.time = None if line.prefix.time is not None else bar.elapsed
+        self._held = (reading, line)
+        return True
+
+    def flush(self, sink: Sink) -> None:
+        if self._held is not None:
+            held, line = self._held
+            self._held = None
+            sink.emit(held, line)
+
+    @staticmethod
+    def _summary(numbers: dict[str, float | None], line: Line, sink: Sink) -> None:
+        """The trainer's closing words: means over the run, never a step's values."""
+        sink.note(Note(sink.source, line.line_no, line.offset, NoteKind.FINISHED, line.text[:500], sink.step))
+        for key, value in numbers.items():
+            if value is not None:
+                sink.fact(f"final/{key}", value, line.line_no)
+
+

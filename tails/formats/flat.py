@@ -1,0 +1,166 @@
+"""Lines of pairs at one step: which number is the step, which are metrics, and whether it is a record at all."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from typing import ClassVar
+
+from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.pairs import Pair
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Reading, Shape, Template
+
+STEP_KEY = re.compile(
+    r"(?:(?:global|train(?:ing)?|completed|optimi[sz]er|opt|current|cur)[ _-]?)?"
+    r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count))?|num_updates|n_iter",
+    re.IGNORECASE,
+)
+# What a trainer measures and a configuration seldom holds. One of these makes a line with a step a record.
+METRIC = re.compile(
+    r"loss|ppl|perplexity|bpb|bits.per|nll|reward|accura|\bacc\d?\b|grad.?norm|gnorm|\bnorm\b|\bgrad\b|entropy|"
+    r"\bkl\b|\blr\b|learning.rate|\btok|throughput|t?flops?\b|\bmfu\b|\bce\b|xent|\bwps\b|\btps\b|score|return",
+    re.IGNORECASE,
+)
+MEASURE = re.compile(r"loss|ppl|perplexity|bpb|nll|reward|accuracy|\bacc\b|score", re.IGNORECASE)
+EVAL_WORD = re.compile(r"(?<![A-Za-z])(?:eval(?:uation|uating)?|val(?:id(?:ation)?)?|test(?:ing)?|dev)(?![A-Za-z])", re.I)
+# Epoch and place in it: ``Train: [0/10][290/1251]``, ``Epoch:[1/1](300/39695)``, ``Epoch [1/10], Step [100/500]``.
+_NESTED = re.compile(
+    r"(?:\[\s*(?P<e1>\d+)\s*/\s*(?P<E1>\d+)\]|epoch\s*[:=]?\s*[\[(]?\s*(?P<e2>\d+)(?:\s*/\s*(?P<E2>\d+))?[\])]?)"
+    r"[\s,:|-]*(?:(?:step|batch|iter(?:ation)?|it)\s*[:=]?)?\s*[\[(]?\s*(?P<n>\d+)\s*/\s*(?P<N>\d+)",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#|>>> |Traceback|export |rank \d+ sample|[\w./-]+\.sh)"
+    r"|\(final\)|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
+    r"|f['\"]|\.format\(|;\s*$|\)\s*:\s*$",
+    re.IGNORECASE,
+)
+_RANK_WORD = re.compile(r"^rank[-_ ]?\d+\s+")
+_LETTER = re.compile(r"[^\W\d_]")
+_MAX_PAIRS = 4000
+_STEP_WITHIN = 4  # the step is among the first values of a line
+
+
+def fields_of(pairs: list[Pair], others: list[tuple[int, int]]) -> list[tuple[str, tuple[int, int]]]:
+    """Keys and places of the metrics among `pairs`; the places of the rest are added to `others`."""
+    fields: list[tuple[str, tuple[int, int]]] = []
+    seen: set[str] = set()
+    for pair in pairs:
+        key = _RANK_WORD.sub("", pair.key)
+        if pair.prose or key in seen or not _LETTER.search(key):
+            others.append((pair.start, pair.end))
+        else:
+            seen.add(key)
+            fields.append((key, (pair.start, pair.end)))
+        if pair.slash is not None:
+            average = f"{pair.name} avg"
+            if pair.prose or average in seen or pair.name.endswith(" avg") or pair.name.lower() == "epoch":
+                others.append(pair.slash)
+            else:
+                seen.add(average)
+                fields.append((average, pair.slash))
+    return fields
+
+
+def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
+    """The shape of a line of pairs; None when it is no record.
+
+    A record names a step and at least one metric. `needs_step` False takes lines without a step too.
+    """
+    text = line.text
+    if _REFUSED.search(text):
+        return None
+    scanned = line.scan()
+    pairs = scanned.pairs
+    if not pairs or len(pairs) > _MAX_PAIRS:
+        return None
+    others = list(scanned.others)
+    nested = _NESTED.search(text, 0, pairs[min(len(pairs), 3) - 1].end + 16)
+    shape = _nested_shape(nested, pairs, others) if nested is not None else _plain_shape(pairs, others)
+    if shape is None:
+        if needs_step:
+            return None
+        shape = Shape(fields_of(pairs, others), others)
+    if not shape.fields or not any(METRIC.search(key) for key, _ in shape.fields):
+        return None
+    _mark_evaluation(text, shape)
+    return shape
+
+
+def _plain_shape(pairs: list[Pair], others: list[tuple[int, int]]) -> Shape | None:
+    for index, pair in enumerate(pairs[:_STEP_WITHIN]):
+        if not pair.prose and STEP_KEY.fullmatch(pair.key):
+            break
+    else:
+        return None
+    rest: list[Pair] = []
+    for other in pairs[:index] + pairs[index + 1 :]:
+        if other.name.startswith(f"{pair.name} ") or (other.name == pair.name and other is not pair):
+            others.append((other.start, other.end))
+        else:
+            rest.append(other)
+    return Shape(fields_of(rest, others), others, (pair.start, pair.end), pair.key, pair.slash)
+
+
+def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[int, int]]) -> Shape:
+    epoch = match.span("e1") if match["e1"] is not None else match.span("e2")
+    epochs = match.span("E1") if match["E1"] is not None else match.span("E2") if match["E2"] is not None else None
+    begin, end = epoch[0], match.end("N")
+    rest = [pair for pair in pairs if not begin <= pair.start < end]
+    return Shape(
+        fields_of([pair for pair in rest if not pair.key.startswith(" ")], others),
+        others,
+        match.span("n"),
+        "step",
+        match.span("N"),
+        epoch,
+        epochs,
+    )
+
+
+def _mark_evaluation(text: str, shape: Shape) -> None:
+    """Metrics of a line that is headed "eval" or "test" are not the training's: their keys say so."""
+    first_key, (start, _) = shape.fields[0]
+    head = text[:start]
+    head = head[: head.rfind(first_key.split(" (")[0])] if first_key.split(" (")[0] in head else head
+    if EVAL_WORD.search(head):
+        shape.fields = [
+            (key if EVAL_WORD.search(key) else f"eval/{key}", span) for key, span in shape.fields
+        ]
+
+
+class FlatDialect(Dialect):
+    """A dialect whose records are single lines of pairs. Subclasses say which lines are theirs, and their shape."""
+
+    secondary: ClassVar[bool] = False
+
+    @abstractmethod
+    def shape(self, line: Line, sink: Sink) -> Shape | None:
+        """The shape of `line`, None when it is not this dialect's."""
+
+    def template(self, line: Line, sink: Sink) -> Template | None:
+        """A template made from `line`."""
+        shape = self.shape(line, sink)
+        if shape is None or not shape.fields:
+            return None
+        shape.secondary = self.secondary
+        return Template(line.text, shape, self.name)
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        template = self.template(line, sink)
+        reading: Reading | None = template.read(line.text) if template is not None else None
+        if template is None or reading is None:
+            return False
+        sink.learn(template)
+        sink.emit(reading, line)
+        return True
+
+
+class PatternDialect(FlatDialect):
+    """A flat dialect that is known by a pattern of its lines and needs nothing else."""
+
+    pattern: ClassVar[re.Pattern[str]]
+
+    def shape(self, line: Line, sink: Sink) -> Shape | None:
+        return shape_of(line, needs_step=False) if self.pattern.search(line.text) else None

@@ -1,0 +1,52 @@
+"""The net under the dialects: any line that names a step and a metric, whatever the words."""
+
+from __future__ import annotations
+
+import re
+
+from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, FlatDialect, shape_of
+from trainmon.tails.formats.line import Line
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Shape
+
+_WEIGHT = re.compile(r"weight|coef|scale|lambda|threshold|alpha|beta|type|dim|size|every|interval|factor|rate$", re.I)
+_TYPICAL = re.compile(r"average|mean|validation|val\b|eval|test", re.IGNORECASE)
+_MAX_WORDS_OUTSIDE = 3
+
+
+class Generic(FlatDialect):
+    """``key value``, ``key=value`` and ``key: value``, joined by anything."""
+
+    name = "generic"
+    tokens = (b"step", b"iter", b"epoch", b"update", b"loss", b"bpb", b"perplexity", b"reward", b"accuracy", b"ppl")
+    samples = (
+        b"Step 0: grad_norm=2.0833, loss=9.2315, param_norm=1377.8652\nStep 100: grad_norm=1.9, loss=7.01, param_norm=1378.1\n",
+        b"[Step 1/100] Loss: 5.3000 | Global Tokens/s: 870.33 | Peak Mem: 21.30\n"
+        b"[Step 2/100] Loss: nan | Global Tokens/s: 871.01 | Peak Mem: 21.30\n",
+        b"epoch: 0|step: 0|ppo_ep: 1|act_loss: 0.20|cri_loss: 0.12\naverage reward score: -0.6\n",
+        b"train step=7 lr=1.0e-04 loss=2.5 tokens_per_sec=1,204\n",
+    )
+
+    def shape(self, line: Line, sink: Sink) -> Shape | None:
+        shape = shape_of(line, needs_step=False)
+        if shape is None or shape.step is not None:
+            return shape
+        return shape if self._is_measurement(line, shape, sink) else None
+
+    def _is_measurement(self, line: Line, shape: Shape, sink: Sink) -> bool:
+        """Whether a line without a step is a result (``validation loss: 3.2``) and no setting or sentence."""
+        text = line.text
+        if line.scan().others or len(shape.fields) > 8 or text.startswith(("  ", "\t", '"')):
+            return False
+        keys = [key for key, _ in shape.fields]
+        if not all(MEASURE.search(key) or EVAL_WORD.search(key) for key in keys[:1]):
+            return False
+        if any(_WEIGHT.search(key) for key in keys) or not any(MEASURE.search(key) for key in keys):
+            return False
+        left = text
+        for key in keys:
+            left = left.replace(key.split(" (")[0], " ", 1)
+        words = re.findall(r"[A-Za-z]{2,}", left)
+        if len(words) > _MAX_WORDS_OUTSIDE:
+            return False
+        return bool(_TYPICAL.search(keys[0])) or sink.has_records

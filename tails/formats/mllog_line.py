@@ -1,0 +1,86 @@
+"""MLPerf logging: ``:::MLLOG {json}``. The step is ``metadata.step`` (or ``samples_count``), which counts samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Reading
+from trainmon.tails.prefix import Prefix
+from trainmon.tails.record import Note, NoteKind, TimeKind
+
+_FACTS = {
+    "global_batch_size": "batch_size",
+    "max_sequence_length": "seq_length",
+    "opt_base_learning_rate": "peak_lr",
+    "opt_gradient_clip_norm": "clip_threshold",
+    "opt_learning_rate_warmup_steps": "warmup_steps",
+    "submission_benchmark": "benchmark",
+}
+
+
+class MlLogLine(Dialect):
+    """Interval and point events; `tracked_stats` and `eval_accuracy` are the metrics.
+
+    NeMo's language-model references log the validation loss as ``eval_accuracy``; the key stays as written.
+    """
+
+    name = "mllog"
+    tokens = (b":::mllog",)
+    samples = (
+        b':::MLLOG {"namespace": "", "time_ms": 1744814824556, "event_type": "POINT_IN_TIME", "key": "tracked_stats", '
+        b'"value": {"train_step_time": 55.01, "reduced_train_loss": 7.7}, '
+        b'"metadata": {"file": "a.py", "lineno": 3, "step": 1152}}\n'
+        b':::MLLOG {"namespace": "", "time_ms": 1744814879556, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", '
+        b'"value": 7.65, "metadata": {"file": "a.py", "lineno": 9, "samples_count": 1152}}\n',
+    )
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        at = line.text.find(":::MLLOG")
+        if at < 0:
+            return False
+        try:
+            entry = msgspec.json.decode(line.text[line.text.index("{", at) :].strip())
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            sink.unreadable += 1
+            return True
+        if isinstance(entry, dict):
+            self._entry(entry, line, sink)
+        return True
+
+    def _entry(self, entry: dict[str, Any], line: Line, sink: Sink) -> None:
+        key, value = str(entry.get("key")), entry.get("value")
+        metadata = entry.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        time = entry.get("time_ms")
+        if isinstance(time, int | float):
+            line.prefix = Prefix(line.prefix.at, line.prefix.rank, time / 1000.0, TimeKind.ABSOLUTE)
+        self._event(key, value, metadata, line, sink)
+        step = metadata.get("step", metadata.get("samples_count"))
+        values = value if isinstance(value, dict) else {key: value} if key.startswith(("eval_", "train_")) else {}
+        numbers: dict[str, float | None] = {
+            str(name): float(number)
+            for name, number in values.items()
+            if isinstance(number, int | float) and not isinstance(number, bool)
+        }
+        if numbers and isinstance(step, int | float):
+            sink.emit(Reading(numbers, float(step), "metadata/step", dialect=self.name), line)
+
+    @staticmethod
+    def _event(key: str, value: object, metadata: dict[str, Any], line: Line, sink: Sink) -> None:
+        prefix = line.prefix
+        kind = None
+        if key == "run_start":
+            kind = NoteKind.LAUNCH
+        elif key == "run_stop":
+            kind = NoteKind.FINISHED if metadata.get("status") == "success" else NoteKind.ERROR
+        elif key in _FACTS and isinstance(value, int | float | str):
+            sink.fact(_FACTS[key], value, line.line_no)
+        if kind is not None:
+            text = f"{key}: {metadata.get('status', '')}".rstrip(": ")
+            sink.note(
+                Note(sink.source, line.line_no, line.offset, kind, text[:500], sink.step, prefix.time, prefix.time_kind)
+            )

@@ -1,0 +1,64 @@
+"""Numbers as trainers print them: ``24,995``, ``1.08e+01``, ``-.0453``, ``nan``, ``None``, ``1.2k``."""
+
+from __future__ import annotations
+
+import math
+import re
+
+# One number; the caller adds what must stand around it. Alternatives are ordered by how often they are met.
+NUMBER = (
+    r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+    r"|[-+]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)|None|null|[nN]/[aA]"
+)
+_MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+
+
+def to_number(text: str) -> float | None:
+    """The value of `text`, None for a logged null. Raises ValueError for anything else.
+
+    >>> to_number("24,995"), to_number("-.0453"), to_number("1.082584e+01"), to_number("None")
+    (24995.0, -0.0453, 10.82584, None)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        if text in ("None", "null"):
+            return None
+        if "_" in text:
+            raise
+        return float(text.replace(",", ""))
+
+
+def is_absent(text: str) -> bool:
+    """Whether `text` says that there is no value (``N/A``), which is not the same as a logged null."""
+    return text in ("N/A", "n/a", "N/a", "n/A")
+
+
+def with_multiplier(text: str) -> float:
+    """A count such as ``124.5M`` or ``24,627,840``; NaN when it is none.
+
+    >>> with_multiplier("124.5M"), with_multiplier("24,627,840")
+    (124500000.0, 24627840.0)
+    """
+    factor = _MULTIPLIERS.get(text[-1:], 1.0)
+    try:
+        value = to_number(text[:-1] if factor != 1.0 else text)
+    except ValueError:
+        return math.nan
+    return math.nan if value is None else value * factor
+
+
+_CLOCK = re.compile(r"(?:(\d+) days?, )?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+
+
+def clock_seconds(text: str) -> float | None:
+    """Seconds of an elapsed time ``[D days, ][H:]MM:SS``; None when it is none.
+
+    >>> clock_seconds("1:31:40"), clock_seconds("?")
+    (5500.0, None)
+    """
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = match.groups()
+    return int(days or 0) * 86400 + int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)

@@ -1,0 +1,203 @@
+"""Key and value pairs of a text line, whatever stands between them: ``loss: 2.1 | lr 1e-4, dt: 401.77ms``.
+
+The key of a number is the text between the value before it and itself. So one reader serves ``key value``,
+``key=value`` and ``key: value``, joined by ``|``, ``,``, `` - ``, tabs or spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from trainmon.tails.formats.numbers import NUMBER
+
+# What looks like a number and is none: clocks, dates, versions, addresses, hexadecimal ids.
+_NOT_A_VALUE = r"\d+ days?\b(?:, \d+:\d\d:\d\d)?|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
+_TOKEN = re.compile(rf"(?<![\w.@#])(?<!\w[-+])(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))")
+_GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
+_SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=]| ?[:=])")
+_UNIT = re.compile(
+    r"(?:[mµun]?s|secs?|seconds?|milliseconds|mins?|minutes|m|h|hrs?|hours|%|z|x|W|C|k|K|M|B|G|T|[KMGT]i?[bB]|MHz|GHz"
+    r"|[KMGTP]?(?:FLOPs?|FLOPS|flops|flop)(?:/(?:s|sec|GPU|gpu|device|chip))*"
+    r"|(?:k|K|M)?(?:tok|toks|tokens?|samples?|it|iter|examples?|img|images|batch(?:es)?|steps?|ex|seq|seqs)"
+    r"(?:/\w+)+|(?:s|ms|secs?)/(?:it|iter|step|batch)|tps|[KMGT]i?B/s)"
+)
+# Separators that end the text of the key before.
+_CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–] | {2,}")
+_TRIM = " \t,;:=>|-–*#'\"[]{}~≈\\"
+_WORDS = re.compile(r"[ \t]*([A-Za-z][\w/%]*(?: [A-Za-z][\w/%]*){0,3})\s*(?=$|[|,;\t])")
+_PARENTHESES = re.compile(r"\([^)]*\)")
+_MAX_KEY = 60
+_MAX_WORDS = 8
+
+
+@dataclass(slots=True)
+class Pair:
+    """One value. `start` and `end` bound its digits in the text; `key` carries its unit, ``dt (ms)``.
+
+    `name` is the key without the unit. `prose` marks a value whose text before it reads like a sentence: kept
+    for the shape of the line, never a metric. `slash` bounds the number behind a slash, ``29`` of ``28/29``.
+    """
+
+    key: str
+    name: str
+    start: int
+    end: int
+    prose: bool = False
+    slash: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Scan:
+    """All values of a line, and the spans of number-like text that is no value (times, versions)."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    others: list[tuple[int, int]] = field(default_factory=list)
+
+
+def _unit_at(text: str, end: int) -> tuple[str, int, bool]:
+    """Unit behind a number that ends at `end`, where the unit ends, and whether the number is a word's part."""
+    match = _GLUED.match(text, end)
+    if match is not None:
+        word = match.group().rstrip("./")
+        if _UNIT.fullmatch(word):
+            return word, end + len(word), False
+        return "", end, True
+    if text[end : end + 1] in ("-", "_") and text[end + 1 : end + 2].isalnum():
+        return "", end, True
+    match = _SPACED.match(text, end)
+    if match is not None and _UNIT.fullmatch(match.group(1)):
+        return match.group(1), match.end(), False
+    return "", end, False
+
+
+def _key_before(gap: str) -> tuple[str, bool]:
+    """The key in the text before a number, and whether that text is prose rather than a key."""
+    inner = gap.rstrip(_TRIM)
+    cut = 0
+    for match in _CUT.finditer(inner):
+        cut = match.end()
+    key = inner[cut:].strip(_TRIM)
+    if key.startswith(")"):
+        key = key[1:].strip(_TRIM)
+    prose = len(key) > _MAX_KEY or key.count(" ") >= _MAX_WORDS or ". " in key or "://" in key or "--" in gap
+    return key, prose
+
+
+def _key_behind(text: str, unit: str, end: int) -> tuple[str, int]:
+    """Key of a number that has none before it, from the words behind it: ``37.6% bf16 MFU |``, ``3589 ms |``."""
+    match = _WORDS.match(text, end)
+    if match is None:
+        return unit, end
+    words = match.group(1)
+    return (f"{words} ({unit})" if unit else words), match.end(1)
+
+
+class _Scanner:
+    """The state of one pass over a line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.out = Scan()
+        self.last_end = 0
+        self.run: list[tuple[int, int, str]] = []  # the values of ``a/b/c`` behind one key
+        self.group = ""  # ``lr`` while inside ``lr(adamw:4e-2, muon:7e-3)``
+
+    def scan(self) -> Scan:
+        text = self.text
+        position = 0
+        while (match := _TOKEN.search(text, position)) is not None:
+            start, end = match.span()
+            if match.lastgroup == "other":
+                self._close_run()
+                self.out.others.append((start, end))
+                position = self.last_end = end
+                continue
+            unit, unit_end, is_word = _unit_at(text, end)
+            if is_word or (text[start].isalpha() and not self._stands_alone(start, end, unit)):
+                position = max(end, start + 1)
+                continue
+            self.last_end = position = self._value(start, end, unit, unit_end)
+        self._close_run()
+        return self.out
+
+    def _stands_alone(self, start: int, end: int, unit: str) -> bool:
+        """Whether a word such as ``nan`` or ``None`` stands where a value would."""
+        before = self.text[max(0, start - 2) : start]
+        behind = self.text[end : end + 1]
+        return (not before or before[-1] in " :=(/|,\t[") and (bool(unit) or not behind or behind in " ,;|)]/}\t%(")
+
+    def _value(self, start: int, end: int, unit: str, unit_end: int) -> int:
+        pairs = self.out.pairs
+        gap = self.text[self.last_end : start]
+        stripped = gap.strip()
+        if stripped == "/" and self.run:
+            self.run.append((start, end, unit))
+            return unit_end
+        if stripped == "=" and len(self.run) > 1:  # 2497/10042=0.2487
+            self.out.others += [span[:2] for span in self.run]
+            self.run = []
+            pairs[-1].start, pairs[-1].end = start, end
+            return unit_end
+        in_parentheses = stripped == "(" and bool(self.run)
+        self._close_run()
+        if in_parentheses and pairs:
+            name = pairs[-1].name
+            key = f"{name} (%)" if unit == "%" else f"{name} {unit or 'avg'}"
+            pairs.append(Pair(key, key, start, end, pairs[-1].prose))
+        else:
+            unit_end = self._pair(gap, start, end, unit, unit_end)
+        self.run = [(start, end, unit)]
+        return unit_end
+
+    def _pair(self, gap: str, start: int, end: int, unit: str, unit_end: int) -> int:
+        name, prose = _key_before(gap)
+        if "(" in name and ")" not in name[name.rindex("(") :]:
+            group, _, inner = name.rpartition("(")
+            self.group, name = group.strip(), inner.strip()
+            if not name:
+                self.group, name = "", group.strip()
+        elif ")" in gap or "|" in gap or not name:
+            self.group = ""
+        if self.group:
+            name = f"{self.group}({name})"
+        if name:
+            key = f"{name} ({unit})" if unit else name
+        else:
+            key, unit_end = _key_behind(self.text, unit, unit_end)
+            name = key
+        self.out.pairs.append(Pair(key, name, start, end, prose))
+        return unit_end
+
+    def _close_run(self) -> None:
+        """Gives the values behind slashes their keys: a total, an average, or one part of the key each."""
+        run, self.run = self.run, []
+        if len(run) < 2:
+            return
+        pairs = self.out.pairs
+        first = pairs[-1]
+        parts = _PARENTHESES.sub("", first.name).strip().split("/")
+        if len(parts) == len(run) and all(parts):
+            head = parts[0].rpartition(" ")[0]
+            pairs.pop()
+            for part, (start, end, unit) in zip(parts, run, strict=True):
+                name = part.strip() if part is parts[0] or not head else f"{head} {part.strip()}"
+                pairs.append(Pair(f"{name} ({unit})" if unit else name, name, start, end, first.prose))
+            return
+        if len(run) == 2:
+            first.slash = run[1][:2]
+            return
+        self.out.others += [span[:2] for span in run[1:]]
+
+
+def scan(text: str) -> Scan:
+    r"""All pairs of `text`, in order.
+
+    >>> text = "step 5/9 (2%) | loss: 2.5 (2.6) | dt: 4.1ms | 37.6% bf16 MFU"
+    >>> [(pair.key, text[pair.start:pair.end]) for pair in scan(text).pairs]
+    [('step', '5'), ('step (%)', '2'), ('loss', '2.5'), ('loss avg', '2.6'), ('dt (ms)', '4.1'), ('bf16 MFU (%)', '37.6')]
+    >>> text = "memory:  7.12GiB(22.71%)  tps: 120 lr(adamw:4.344e-02, muon:7.567e-03) eta 1:20:03"
+    >>> [(pair.key, text[pair.start:pair.end]) for pair in scan(text).pairs]
+    [('memory (GiB)', '7.12'), ('memory (%)', '22.71'), ('tps', '120'), ('lr(adamw)', '4.344e-02'), ('lr(muon)', '7.567e-03')]
+    """
+    return _Scanner(text).scan()

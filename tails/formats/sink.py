@@ -1,0 +1,154 @@
+"""Where the dialects put what they read: one account of steps, ranks, duplicates, times and facts for a file."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from trainmon.tails.formats.bar import Bar
+from trainmon.tails.formats.builder import BlockBuilder
+from trainmon.tails.formats.line import Line
+from trainmon.tails.formats.ranks import RankVoices
+from trainmon.tails.formats.template import Reading, Template
+from trainmon.tails.formats.templates import Templates
+from trainmon.tails.record import Fact, Note, Parsed, TimeKind
+
+_HELD_SECONDARIES = 20
+_HALF_DAY_S = 43200.0
+
+
+class Sink:
+    """Takes readings in file order. `step` is the newest step seen, None before the first."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.step: float | None = None
+        self.step_key = ""
+        self.epoch_base: float | None = None
+        self.dialects: Counter[str] = Counter()
+        self.has_records = False
+        self.unreadable = 0
+        self.was_templated = False  # whether the newest line was of a known shape
+        self.bar: Bar | None = None  # the newest frame of a training bar
+        self.main_bar: Bar | None = None  # the bar that training dictionaries stand beside
+        self.rest: Line | None = None  # what a bar was followed by on its line, to be read next
+        self.templates = Templates()
+        self._builder = BlockBuilder(source)
+        self._notes: list[Note] = []
+        self._facts: list[Fact] = []
+        self._known: dict[str, float | str] = {}
+        self._voices = RankVoices()
+        self._last: tuple[float, dict[str, float | None]] | None = None
+        self._has_primary = False
+        self._held: list[tuple[Reading, Line]] = []
+        self._clock = (math.nan, 0.0)
+
+    def behind_bar(self, line: Line) -> None:
+        """Takes what was printed behind a bar on the same line; the reader goes on with it."""
+        self.rest = line
+
+    def learn(self, template: Template) -> None:
+        """Keeps the shape of a line, so that the next of its kind costs one match."""
+        self.templates.add(template)
+
+    def emit(self, reading: Reading, line: Line) -> None:
+        """Takes one record."""
+        if reading.secondary:
+            self._secondary(reading, line)
+            return
+        if reading.step is not None and not self._has_primary:
+            self._has_primary = True
+            self._held.clear()
+        self._add(reading, line)
+
+    def _secondary(self, reading: Reading, line: Line) -> None:
+        """A second account of the steps counts only while the file has no first one."""
+        if self._has_primary:
+            return
+        self._held.append((reading, line))
+        if len(self._held) >= _HELD_SECONDARIES:
+            self.release()
+
+    def release(self) -> None:
+        """Gives the secondary readings that are held."""
+        held, self._held = self._held, []
+        for reading, line in held:
+            self._add(reading, line)
+
+    def _add(self, reading: Reading, line: Line) -> None:
+        values = reading.values
+        if not values:
+            return
+        step = self._step_of(reading)
+        if step is not None:
+            if self._is_duplicate(step, values):
+                return
+            if line.prefix.rank and self._voices.is_echo(line.prefix.rank, step):
+                values = {f"{key}{{rank={line.prefix.rank}}}": value for key, value in values.items()}
+            else:
+                self.step, self.step_key = step, reading.step_key or self.step_key
+            self._total(reading, line)
+        self.dialects[reading.dialect] += 1
+        self.has_records = True
+        time, kind = self._time(reading, line)
+        self._builder.add(
+            values,
+            step=step,
+            offset=line.offset,
+            line_no=line.line_no,
+            step_key=self.step_key,
+            time=time,
+            time_kind=kind,
+        )
+
+    def _step_of(self, reading: Reading) -> float | None:
+        step = reading.step
+        if step is None or not math.isfinite(step):
+            return None
+        if reading.epoch is None or reading.total is None:
+            return step
+        if self.epoch_base is None:
+            self.epoch_base = 0.0 if reading.epoch < 1 else 1.0
+        return max(0.0, reading.epoch - self.epoch_base) * reading.total + step
+
+    def _is_duplicate(self, step: float, values: dict[str, float | None]) -> bool:
+        """Whether the record is word for word the one before it (a log printed by two loggers)."""
+        last, self._last = self._last, (step, values)
+        return last is not None and last[0] == step and (last[1] == values or repr(last[1]) == repr(values))
+
+    def _total(self, reading: Reading, line: Line) -> None:
+        total = reading.total
+        if total is None or total <= 0 or (reading.epoch is not None and reading.epochs is None):
+            return
+        self.fact("total_steps", total * (reading.epochs or 1.0), line.line_no)
+
+    def _time(self, reading: Reading, line: Line) -> tuple[float | None, TimeKind]:
+        if reading.time is not None:
+            return reading.time, TimeKind.NAIVE
+        prefix = line.prefix
+        if prefix.time is None or not prefix.is_clock:
+            return prefix.time, prefix.time_kind
+        before, days = self._clock  # a clock without a date: it starts again each midnight
+        if prefix.time + _HALF_DAY_S < before:
+            days += 86400.0
+        self._clock = (prefix.time, days)
+        return prefix.time + days, prefix.time_kind
+
+    def fact(self, key: str, value: float | str, line_no: int) -> None:
+        """Takes one fact; it is passed on when it is new or changed."""
+        if value != value or self._known.get(key) == value:
+            return
+        self._known[key] = value
+        self._facts.append(Fact(self.source, line_no, key, value))
+
+    def note(self, note: Note) -> None:
+        """Takes one event."""
+        self._notes.append(note)
+
+    def take(self) -> Parsed:
+        """All that came since the last call."""
+        parsed = Parsed(blocks=self._builder.take(), notes=self._notes, facts=self._facts)
+        parsed.records = sum(len(block) for block in parsed.blocks)
+        parsed.unreadable, self.unreadable = self.unreadable, 0
+        self._notes, self._facts = [], []
+        return parsed

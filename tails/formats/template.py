@@ -1,0 +1,164 @@
+"""A line's shape as one compiled regular expression, learned from the first line of that shape.
+
+Reading a line for the first time means looking at every number in it (`pairs.scan`); every later line of the same
+shape costs one match. So each trainer's line, known or not, is read at the speed of a hand-written expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
+
+# In a template the text around a number is fixed, so the number can be matched loosely; but atomically, or a line
+# that fits all but its end would be tried in every way its numbers can be cut.
+_NUMBER = (
+    r"(?>[-+]?(?:\d+\.?\d*|\.\d+)(?:,\d{3}(?!\d)(?:\.\d+)?)*(?:[eE][-+]?\d+)?)"
+    r"|[-+]?[nN][aA][nN]|[-+]?[iI](?:nf(?:inity)?|NF)|None|null|[nN]/[aA]"
+)
+_VALUE = f"({_NUMBER})"
+_CLOCK = r"(?>(?:\d+ days?,? ?)?[\d:]+(?:[.,]\d+)?)"
+_WORD = r"(?>[-\w.]+)"
+_SPACES = re.compile(r"\s+")
+_RANK_DIGITS = re.compile(r"(?<=rank)([-_ ]?)\d+")
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one line measured. `values`: key -> number, None for a logged null.
+
+    `step_key` is "" when the line names no step. `total` is the number behind the step's slash. `epoch` and
+    `per_epoch` are given where the step counts inside an epoch (``[2/10][30/1251]``): `step` is then its place
+    in the epoch. `secondary` marks a second account of steps that another line also reports.
+    """
+
+    values: dict[str, float | None]
+    step: float | None = None
+    step_key: str = ""
+    total: float | None = None
+    epoch: float | None = None
+    epochs: float | None = None
+    secondary: bool = False
+    dialect: str = ""
+    time: float | None = None
+
+
+@dataclass(slots=True)
+class Shape:
+    """Where in a text the values stand. Spans are (start, end); `others` vary from line to line and are not read."""
+
+    fields: list[tuple[str, tuple[int, int]]]
+    others: list[tuple[int, int]] = field(default_factory=list)
+    step: tuple[int, int] | None = None
+    step_key: str = ""
+    total: tuple[int, int] | None = None
+    epoch: tuple[int, int] | None = None
+    epochs: tuple[int, int] | None = None
+    secondary: bool = False
+
+
+class Template:
+    """Reads lines of one shape.
+
+    >>> text = "step 5/9 | loss: 2.5"
+    >>> shape = Shape([("loss", (17, 20))], step=(5, 6), step_key="step", total=(7, 8))
+    >>> reading = Template(text, shape, "generic").read("step 16/9 | loss:  nan")
+    >>> reading.step, reading.total, reading.values
+    (16.0, 9.0, {'loss': nan})
+    """
+
+    def __init__(self, text: str, shape: Shape, dialect: str) -> None:
+        self.dialect = dialect
+        self.shape = shape
+        heads = [shape.step, shape.total, shape.epoch, shape.epochs]
+        spans: list[tuple[tuple[int, int], int]] = [(span, slot) for slot, span in enumerate(heads) if span is not None]
+        spans += [(span, 4 + index) for index, (_, span) in enumerate(shape.fields)]
+        spans += [(span, -1) for span in shape.others]
+        spans.sort()
+        parts: list[str] = []
+        slots: list[int] = []
+        at = 0
+        for (start, end), slot in spans:
+            if start < at:
+                continue
+            parts.append(_literal(text[at:start]))
+            parts.append(_unread(text[start:end]) if slot < 0 else _VALUE)
+            if slot >= 0:
+                slots.append(slot)
+            at = end
+        parts.append(_literal(text[at:].rstrip()))
+        self.regex = re.compile("".join(parts) + r"\s*")
+        self._fullmatch = self.regex.fullmatch
+        heads_at = [slots.index(slot) if slot in slots else -1 for slot in range(4)]
+        self._step, self._total, self._epoch, self._epochs = heads_at
+        self._fields = [(slots.index(4 + i), key) for i, (key, _) in enumerate(shape.fields) if 4 + i in slots]
+        self._plain = [at for at, _ in self._fields] == list(range(len(slots) - len(self._fields), len(slots)))
+        self._first = len(slots) - len(self._fields)
+        self._keys = tuple(key for _, key in self._fields)
+
+    def match(self, text: str) -> Sequence[str] | None:
+        """The raw values of `text`, None when it has another shape."""
+        match = self._fullmatch(text)
+        return match.groups() if match is not None else None
+
+    def read(self, text: str) -> Reading | None:
+        """What `text` says, None when it has another shape."""
+        groups = self.match(text)
+        return self.reading(groups) if groups is not None else None
+
+    def reading(self, groups: Sequence[str]) -> Reading:
+        """Numbers of the raw values `groups`."""
+        try:
+            if self._plain:
+                values: dict[str, float | None] = dict(zip(self._keys, map(float, groups[self._first :]), strict=True))
+            else:
+                values = {key: float(groups[at]) for at, key in self._fields}
+        except ValueError:
+            values = _tolerant([(key, groups[at]) for at, key in self._fields])
+        return Reading(
+            values,
+            _head(groups, self._step),
+            self.shape.step_key,
+            _head(groups, self._total),
+            _head(groups, self._epoch),
+            _head(groups, self._epochs),
+            self.shape.secondary,
+            self.dialect,
+        )
+
+
+def _head(groups: Sequence[str], at: int) -> float | None:
+    if at < 0:
+        return None
+    try:
+        return to_number(groups[at])
+    except ValueError:
+        return None
+
+
+def _tolerant(raw: list[tuple[str, str]]) -> dict[str, float | None]:
+    """The values of which some are not plain numbers; what cannot be read is left out."""
+    values: dict[str, float | None] = {}
+    for key, text in raw:
+        if is_absent(text):
+            continue
+        try:
+            values[key] = to_number(text)
+        except ValueError:
+            continue
+    return values
+
+
+def _unread(text: str) -> str:
+    """A pattern for number-like text that is not read: a number, a time, a date or version."""
+    if ":" in text or "day" in text:
+        return _CLOCK
+    return f"(?:{_NUMBER})" if re.fullmatch(NUMBER, text) else _WORD
+
+
+def _literal(text: str) -> str:
+    """A pattern for the fixed text between two values; runs of blanks match any run."""
+    pieces = _SPACES.split(text)
+    return r"\s*".join(_RANK_DIGITS.sub(r"\1\\d+", re.escape(piece)) for piece in pieces)

@@ -1,0 +1,20 @@
+"""torchtitan: ``step: 10  loss: 5.95  grad_norm: 306.03  memory: 7.12GiB(22.71%)  tps: 120  tflops: 0.73  mfu: 0.23%``."""
+
+from __future__ import annotations
+
+import re
+
+from trainmon.tails.formats.flat import PatternDialect
+
+
+class TorchTitan(PatternDialect):
+    """Coloured, behind ``[rank0]:[titan] 2026-05-03 02:00:31,461 - root - INFO -``."""
+
+    name = "torchtitan"
+    tokens = (b"step",)
+    pattern = re.compile(r"^(?:validate )?step:\s+\d+\s+(?:\w+:\s+\S+\s+)*?loss:\s+\S+.*\s(?:memory|tps):\s")
+    samples = (
+        b"[rank6]:[titan] 2026-05-03 02:00:31,461 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  5.95021  "
+        b"\x1b[38;2;180;60;0mgrad_norm: 306.0339  \x1b[38;2;54;234;195mmemory:  7.12GiB(22.71%)  \x1b[34mtps: 120  "
+        b"\x1b[36mtflops: 0.73  \x1b[35mmfu: 0.23%\x1b[39m\n",
+    )

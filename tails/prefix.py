@@ -1,0 +1,168 @@
+"""What stands before a log line's own words: rank, host, time, logger. Read once, kept for the record.
+
+Launchers, schedulers and loggers each put something in front, one before the other:
+``2024-08-04T16:36:37.169590636Z [rank3]:[titan] 2026-05-03 02:03:00,104 - root - INFO - step: 5 ...``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from trainmon.tails.record import TimeKind
+
+_ZONED = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_NAIVE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_US = r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d"
+_SHORT = r"\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
+_COMPACT = r"\d{8} \d\d:\d\d:\d\d"
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|[DIWEF])"
+
+# Tried in turn at the place reached, as often as one fits. Named groups: rank, and one for each kind of time.
+_PREFIX = re.compile(
+    r"\s*(?:"
+    r"\[(?:[^\]\s]*:)?(?:rank[-_ ]?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank-7/8]
+    r"|\[[Rr]ank[ -]?(?P<rank2>-?\d+)\](?=\s)"  # [Rank 0]
+    r"|\[[A-Za-z][\w.-]*:(?P<rank3>\d+)\]:"  # [ip-26-0-147-189:1]:
+    rf"|\(\w[\w:.]* pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)"  # ray: (TaskRunner pid=1, ip=1.2.3.4)
+    rf"|\[?(?P<zoned>{_ZONED})\]?(?=[\s:,|\[]|$)"
+    rf"|\[?(?P<naive>{_NAIVE})(?: [\w.-]+(?=\]))?\]?(?=[\s:,|\[-]|$)"
+    rf"|\[?(?P<us>{_US})\]?(?=\s|$)"
+    rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"
+    rf"|\[?(?P<compact>{_COMPACT})\]?(?=[\s\[]|$)"
+    rf"|\[?(?P<clock>{_CLOCK})\]?(?=\s|$)"
+    rf"|\[?(?P<glog>[DIWEF]\d{{3,4}} \d\d:\d\d:\d\d\.\d+)\s+(?:\d+\s+)?[\w./+-]+:\d+\]"  # I0813 17:30:07.6 123 a.py:2]
+    rf"|\[{_LEVEL}\|[\w./-]+\.py:\d+\]\s+(?P<hf>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) >>"
+    rf"|\[{_LEVEL}\|(?P<hf2>{_NAIVE})\]\s+[\w./-]+:\d+ >>"  # [INFO|2024-11-26 23:01:20] logging.py:157 >>
+    rf"|\[NeMo {_LEVEL} (?P<nemo>{_NAIVE}) [\w.]+:\d+\]"
+    rf"|\[?\b(?P<level>{_LEVEL})\b\]?(?=[\s:|-])(?:\s*::?)?"
+    r"|\[[-\w./]+:\d+(?::\w+)?\](?: ?:)?"  # [logging.py:96:log_dist]
+    r"|\([\w./-]+ \d+\):"  # (main.py 506):
+    r"|[\w./]+\.py:\d+(?=\s*[-|\]:\s])"
+    r"|\[titan\]|\[Primus[:\w]*\]"
+    r"|-\s*(?:\d+:\d\d:\d\d|[\w.]+(?:\s+-\s+[\w.]+)*)\s+-(?=\s)"  # - root -, - 0:00:45 -
+    r"|\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:"
+    r"|::|[-|:](?=\s)"
+    r")"
+)
+_SRUN = re.compile(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
+_HOST = re.compile(r"(?=[\w.-]*\d)[A-Za-z\d](?:[\w-]+\.)*[\w-]*[-\d][\w.-]*: (?![-+\d.])")
+_LOGGER = re.compile(r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+")
+_STARTERS = frozenset("[(0123456789DIWEFN-|: \t")
+_MAX_PARTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What was before the words. `time` is seconds since the epoch for a zoned stamp (kind ABSOLUTE), else seconds
+    on the log's own calendar (NAIVE). `at` is where the words begin. `rank` is a launcher's label, "" without one.
+    `is_warning`: the logger says that the program went on.
+    """
+
+    at: int = 0
+    rank: str = ""
+    time: float | None = None
+    time_kind: TimeKind = TimeKind.NONE
+    is_clock: bool = False
+    is_warning: bool = False
+
+
+NO_PREFIX = Prefix()
+
+
+def read_prefix(text: str) -> Prefix:
+    """The prefix of `text`.
+
+    >>> line = "[rank3]:[titan] 2026-05-03 02:03:00,104 - root - INFO - step: 5"
+    >>> prefix = read_prefix(line)
+    >>> line[prefix.at:], prefix.rank, prefix.time_kind.value
+    ('step: 5', '3', 'naive')
+    >>> read_prefix(" 3: loss 2.5").rank, read_prefix("loss: 2.5").at
+    ('3', 0)
+    """
+    at = 0
+    rank = ""
+    time: float | None = None
+    kind = TimeKind.NONE
+    is_clock = is_warning = False
+    match = _SRUN.match(text)
+    if match is not None:
+        rank, at = match.group(1), match.end()
+    elif text[:1] not in _STARTERS or text[:1].isalnum():
+        match = _HOST.match(text)
+        if match is not None:
+            at = match.end()
+    elif at == 0 and text[:1] not in _STARTERS:
+        return NO_PREFIX
+    for _ in range(_MAX_PARTS):
+        if text[at : at + 1] not in _STARTERS and text[at : at + 4] not in _LEVEL_STARTS:
+            break
+        match = _PREFIX.match(text, at)
+        if match is None or match.end() == at:
+            break
+        at = match.end()
+        groups = match.groupdict()
+        rank = groups["rank"] or groups["rank2"] or groups["rank3"] or rank
+        is_warning = is_warning or (groups["level"] or groups["glog"] or "")[:1] == "W"
+        if kind is not TimeKind.ABSOLUTE and (kind is TimeKind.NONE or groups["zoned"]):
+            stamp = _time_of(groups)
+            if stamp is not None:
+                time, kind = stamp
+                is_clock = groups["clock"] is not None
+    if at:
+        match = _LOGGER.match(text, at + (len(text[at:]) - len(text[at:].lstrip()) if at < len(text) else 0))
+        if match is not None:
+            at = match.end()
+        while text[at : at + 1] in (" ", "\t") and text[at + 1 : at + 2] not in (" ", "\t"):
+            at += 1
+    return Prefix(at, rank, time, kind, is_clock, is_warning) if at else NO_PREFIX
+
+
+_LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI"})
+_FORMATS = {
+    "us": "%m/%d/%Y %H:%M:%S",
+    "compact": "%Y%m%d %H:%M:%S",
+}
+
+
+def _time_of(groups: dict[str, str | None]) -> tuple[float, TimeKind] | None:
+    """The time in a prefix's groups; None when there is none, or it is no date of the calendar."""
+    name = next((key for key in _TIME_GROUPS if groups[key]), None)
+    if name is None:
+        return None
+    text = groups[name] or ""
+    try:
+        return _parse(name, text)
+    except ValueError:
+        return None
+
+
+_TIME_GROUPS = ("zoned", "naive", "hf", "hf2", "nemo", "short", "us", "compact", "glog", "clock")
+_FRACTION = re.compile(r"[.,](\d+)")
+
+
+def _parse(name: str, text: str) -> tuple[float, TimeKind]:
+    """Seconds of a stamp of kind `name`. Raises ValueError when it is no date."""
+    fraction = 0.0
+    match = _FRACTION.search(text)
+    if match is not None:
+        fraction = float("0." + match.group(1))
+        text = text[: match.start()] + text[match.end() :]
+    if name == "zoned":
+        return datetime.fromisoformat(text).timestamp() + fraction, TimeKind.ABSOLUTE
+    if name == "clock":
+        hours, minutes, seconds = text.split(":")
+        return int(hours) * 3600 + int(minutes) * 60 + int(seconds) + fraction, TimeKind.NAIVE
+    if name == "glog":  # no year: only differences count, and 2000 has a 29th of February
+        day, clock = text[1:].split(" ")
+        day = day.rjust(4, "0")
+        moment = datetime.fromisoformat(f"2000-{day[:2]}-{day[2:]}T{clock}")
+    elif name == "short":
+        moment = datetime.fromisoformat(f"20{text}")
+    elif name in _FORMATS:
+        moment = datetime.strptime(text, _FORMATS[name])  # noqa: DTZ007 - the log does not say its zone
+    else:
+        moment = datetime.fromisoformat(text.replace("/", "-"))
+    return moment.replace(tzinfo=UTC).timestamp() + fraction, TimeKind.NAIVE
