@@ -1,0 +1,87 @@
+"""The header of a table: what its columns are, and how the rows are to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
+from trainmon.tails.formats.long_form import NAME_KEYS, VALUE_KEYS
+from trainmon.tails.formats.stamps import stamp_order
+
+# Columns that tell runs or sources apart in a table that holds several.
+_LABELS = frozenset(
+    "run run_id run_name runid variant experiment experiment_name exp exp_name trial arm method seed job_id "
+    "model model_name config_name task task_name source dataset domain subset_name rank worker".split()
+)
+_TYPE_OF_NAME = ("metric_type", "group", "category")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """`names`: the columns in order, "" for one that is left out. `numbers`: indices of the columns that may hold
+    numbers; `texts`: of those whose texts are needed; `labels`: of those that tell runs apart; `long`: the indices
+    of metric type (-1 when there is none), metric name and value of a table in long form, else empty."""
+
+    names: tuple[str, ...]
+    numbers: tuple[int, ...]
+    texts: tuple[int, ...]
+    labels: tuple[int, ...]
+    long: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, fields: list[str]) -> Header:
+        """The header that these fields are.
+
+        >>> Header.of(["step", "run - loss", "run - loss__MIN", ""]).names
+        ('step', 'run - loss', '', '')
+        """
+        names = _names(fields)
+        lower = [name.lower() for name in names]
+        name_at = next((lower.index(key) for key in NAME_KEYS if key in lower), -1)
+        value_at = next((lower.index(key) for key in VALUE_KEYS if key in lower), -1)
+        is_long = name_at >= 0 and value_at >= 0
+        type_at = next((lower.index(key) for key in _TYPE_OF_NAME if key in lower), -1) if is_long else -1
+        taken = {name_at, value_at, type_at} if is_long else set()
+        kept = [index for index, name in enumerate(names) if name and index not in taken]
+        labels = tuple(index for index in kept if lower[index] in _LABELS)
+        return cls(
+            tuple(names),
+            tuple(index for index in kept if index not in labels),
+            tuple(
+                index
+                for index in kept
+                if names[index] in TYPE_KEYS or names[index] in SPLIT_KEYS or stamp_order(names[index]) is not None
+            ),
+            labels,
+            (type_at, name_at, value_at) if is_long else (),
+        )
+
+
+def _names(fields: list[str]) -> list[str]:
+    """The columns' own names; a name that comes twice gets a number, the bounds beside a mean are left out."""
+    known = set(fields)
+    names: list[str] = []
+    count: dict[str, int] = {}
+    for field in fields:
+        base, _, bound = field.rpartition("__")
+        if not field or (bound in ("MIN", "MAX") and base in known):
+            names.append("")
+            continue
+        count[field] = count.get(field, -1) + 1
+        names.append(f"{field}.{count[field]}" if count[field] else field)
+    return names
+
+
+def looks_like_header(fields: list[str]) -> bool:
+    """Whether these fields are names: two or more of them, none a number, most of them filled."""
+    filled = [field for field in fields if field]
+    return len(fields) >= 2 and len(filled) * 2 > len(fields) and not any(is_number(field) for field in filled)
+
+
+def is_number(text: str) -> bool:
+    """Whether a field holds a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

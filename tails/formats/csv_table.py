@@ -1,0 +1,256 @@
+"""Tables: CSV, TSV and the like, wide or in long form, sparse, with several runs, with a header that comes again."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from trainmon.tails.formats.base import LineFormat
+from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.csv_columns import column_of, number_of
+from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header
+from trainmon.tails.formats.csv_labels import Labels
+from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, split
+from trainmon.tails.formats.records import RecordReader, Values
+from trainmon.tails.formats.stamps import stamp_order
+from trainmon.tails.formats.struct_plan import Columns, Marks
+from trainmon.tails.record import NoteKind, Parsed
+from trainmon.tails.steps import is_training_key, step_rank
+
+_BOM = b"\xef\xbb\xbf"
+_NOTES_LIMIT = 20
+_SETTLE_ROWS = 64  # rows in which a step may show; a table's columns do not change
+_BATCH = 4096
+_SNIFFED_LINES = 50
+
+# One row: its fields, byte offset and line number.
+TableRow = tuple[list[str], int, int]
+
+
+class CsvTable(LineFormat):
+    """A table with a header line."""
+
+    name = "csv"
+    samples: ClassVar[tuple[bytes, ...]] = (
+        b"step,loss,lr\n1,10.5,1e-05\n2,9.25,2e-05\n",
+        b"epoch\tloss\tval_loss\n0\t2.5\t2.75\n1\t1.5\t\n",
+        b'"Step","run - lm_loss","run - lm_loss__MIN"\n"4","12.1","12.0"\n',
+        b"Wall time,Step,Value\n1696394223.5,0,49.5\n",
+    )
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.reader = RecordReader(source)
+        self._bulk = Bulk(self.reader)
+        self._held: tuple[bytes, int, int] | None = None
+        self._delimiter = ""
+        self._header: Header | None = None
+        self._fields: list[str] = []
+        self._splitter = RecordSplitter(b",")
+        self._labels = Labels()
+        self._head: list[TableRow] | None = []
+        self._unreadable_notes = 0
+
+    @classmethod
+    def sniff(cls, head: bytes) -> float:
+        """A line of names over lines with as many fields, some of them numbers."""
+        whole = head[: head.rfind(b"\n") + 1] or head
+        text = whole.removeprefix(_BOM).decode("utf-8", "replace")
+        lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#{")][: _SNIFFED_LINES + 1]
+        if not lines or lines[0].lstrip()[:1] in ("{", "["):
+            return 0.0
+        first = lines[0].removeprefix("#")
+        delimiter = best_delimiter(first)
+        names = split(first, delimiter)
+        if not looks_like_header(names):
+            return 0.0
+        rows = [split(line, delimiter) for line in lines[1:]]
+        if not rows:
+            known = any(step_rank(name) is not None or is_training_key(name) for name in names)
+            return 0.5 if known and all(len(name) < 80 and ":" not in name for name in names) else 0.0
+        fit = sum(1 for row in rows if _fits(row, len(names)))
+        return 0.85 * fit / len(rows) if fit * 10 >= len(rows) * 6 else 0.0
+
+    def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
+        """See `LineFormat`."""
+        return self._read(data, offset, line_no, final=False)
+
+    def finish(self) -> Parsed:
+        """See `LineFormat`."""
+        return self._read(b"", 0, 1, final=True)
+
+    def _read(self, data: bytes, offset: int, line_no: int, *, final: bool) -> Parsed:
+        counted = data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
+        if self._held is not None:
+            before, offset, line_no = self._held
+            data, self._held = before + data, None
+        lines = data.split(b"\n")
+        lines = [line + b"\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
+        rows: list[TableRow] = []
+        done = place = 0
+        for start, stop, record in self._splitter.records(lines, final=final):
+            row = self._row(record, offset + place, line_no + start)
+            if isinstance(row, Header):
+                self._add(rows, final=True)
+                self._begin(row)
+                rows = []
+            elif row is not None:
+                rows.append(row)
+            if len(rows) >= _BATCH:
+                self._add(rows, final=final)
+                rows = []
+            place, done = place + len(record), stop
+        if done < len(lines):
+            self._held = (b"".join(lines[done:]), offset + place, line_no + done)
+        self._add(rows, final=final)
+        out = self.reader.take()
+        out.lines = counted
+        return out
+
+    def _row(self, record: bytes, offset: int, line_no: int) -> TableRow | Header | None:
+        """The row that a record is, or the header; None when it is neither."""
+        text = record.removeprefix(_BOM if offset == 0 else b"").decode("utf-8", "replace").strip("\r\n\x00 ")
+        if not text or text.startswith("#{"):
+            return None
+        if self._header is None:
+            return self._first_header(text.removeprefix("#"))
+        fields = split(text, self._delimiter)
+        if len(fields) > len(self._fields) and not any(fields[len(self._fields) :]):
+            fields = fields[: len(self._fields)]
+        if fields == self._fields:
+            self.reader.note(NoteKind.LAUNCH, "the header comes again", offset, line_no)
+            return None
+        if self._is_new_header(fields):
+            self.reader.note(NoteKind.LAUNCH, "a new header", offset, line_no)
+            self._fields = fields
+            return Header.of(fields)
+        if len(fields) != len(self._fields):
+            self._note_unreadable(text, offset, line_no)
+            return None
+        return fields, offset, line_no
+
+    def _first_header(self, text: str) -> Header | None:
+        self._delimiter = best_delimiter(text)
+        fields = split(text, self._delimiter)
+        if len(fields) < 2 and self.reader.parsed.unreadable < _NOTES_LIMIT and not text.isidentifier():
+            return None
+        self._splitter = RecordSplitter(self._delimiter.encode())
+        self._fields = fields if not all(map(is_number, fields)) else [f"column_{i}" for i in range(len(fields))]
+        return Header.of(self._fields)
+
+    def _is_new_header(self, fields: list[str]) -> bool:
+        return (
+            looks_like_header(fields)
+            and all(fields)
+            and len(set(fields) & set(self._fields)) >= max(2, len(self._fields) // 3)
+        )
+
+    def _begin(self, header: Header) -> None:
+        """Rows from here on stand under `header`."""
+        self._header = header
+        self._labels = Labels(header)
+        self._head = []
+
+    def _add(self, rows: list[TableRow], *, final: bool) -> None:
+        """Takes in rows; the first ones wait until the step and what tells runs apart are settled."""
+        if self._header is None:
+            return
+        if self._head is not None:
+            self._head += rows
+            if not self._settle(self._header, self._head, final=final):
+                return
+            rows, self._head = self._head, None
+        size = _BATCH if not self._header.long else _BATCH // 8
+        for start in range(0, len(rows), size):
+            self._emit(self._header, rows[start : start + size])
+
+    def _settle(self, header: Header, rows: list[TableRow], *, final: bool) -> bool:
+        if not rows or not self._labels.settle([row[0] for row in rows], final=final):
+            return False
+        chooser = self.reader.chooser
+        seen = [self._values(header, row[0]) for row in rows[: _SETTLE_ROWS + chooser.LOOK_AHEAD]]
+        for index, values in enumerate(seen[:_SETTLE_ROWS]):
+            behind = seen[index + 1 : index + 1 + chooser.LOOK_AHEAD]
+            answer = chooser.consider(values, behind, final=final)
+            if answer is None:
+                return False
+            if answer:
+                return True
+        return final or len(rows) >= _SETTLE_ROWS or not any(map(chooser.could_choose, header.names))
+
+    def _values(self, header: Header, fields: list[str]) -> Values:
+        values: Values = {}
+        for index in header.numbers:
+            try:
+                values[header.names[index]] = number_of(fields[index])
+            except ValueError:
+                continue
+        return values
+
+    def _emit(self, header: Header, rows: list[TableRow]) -> None:
+        table = list(zip(*(row[0] for row in rows), strict=True))
+        columns: Columns = {}
+        marks: Marks = {}
+        kept = header.numbers if not header.long else _places(header)
+        for index in kept:
+            made = column_of(table[index])
+            if made is not None:
+                columns[header.names[index]] = made[0]
+                if made[1] is not None:
+                    marks[header.names[index]] = made[1]
+        texts: dict[str, list[str | None]] = {
+            header.names[index]: [text if text and not is_number(text) else None for text in table[index]]
+            for index in header.texts
+        }
+        suffixes = self._labels.suffixes(table)
+        if header.long:
+            _pivot(header, table, columns, marks, suffixes)
+            suffixes = None
+        offsets = np.array([row[1] for row in rows], np.int64)
+        self._bulk.add_columns(columns, marks, texts, offsets, np.array([row[2] for row in rows], np.int64), suffixes)
+
+    def _note_unreadable(self, text: str, offset: int, line_no: int) -> None:
+        self.reader.parsed.unreadable += 1
+        if self._unreadable_notes < _NOTES_LIMIT:
+            self._unreadable_notes += 1
+            self.reader.note(NoteKind.UNREADABLE, text[:200], offset, line_no)
+
+
+def _fits(row: list[str], count: int) -> bool:
+    numbers = sum(map(is_number, row))
+    filled = sum(map(bool, row))
+    return len(row) == count and numbers > 0 and numbers * 3 >= filled
+
+
+def _places(header: Header) -> tuple[int, ...]:
+    """The columns of a long table that say where a row stands: its step and time."""
+    return tuple(
+        index
+        for index in header.numbers
+        if step_rank(header.names[index]) is not None or index in header.texts or stamp_order(header.names[index]) is not None
+    )
+
+
+def _pivot(
+    header: Header, table: list[tuple[str, ...]], columns: Columns, marks: Marks, suffixes: list[str] | None
+) -> None:
+    """Puts each row's value under the name that the row gives it."""
+    type_at, name_at, value_at = header.long
+    made = column_of(table[value_at])
+    if made is None:
+        return
+    values, mark = made
+    names = table[name_at] if type_at < 0 else [f"{a}/{b}" if a else b for a, b in zip(table[type_at], table[name_at], strict=True)]
+    keys = names if suffixes is None else [name + suffix for name, suffix in zip(names, suffixes, strict=True)]
+    rows: dict[str, list[int]] = {}
+    for index, key in enumerate(keys):
+        rows.setdefault(key, []).append(index)
+    for key, places in rows.items():
+        column = np.full(len(values), math.nan)
+        column[places] = values[places]
+        columns[key] = column
+        if mark is not None and (mark[places] > 1).any():
+            marks[key] = np.zeros(len(values), np.uint8)
+            marks[key][places] = mark[places]

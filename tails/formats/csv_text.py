@@ -1,0 +1,100 @@
+"""Splitting delimited text: the delimiter, the records with their quoted newlines, the fields."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+DELIMITERS = ",;\t|"
+# A quote left open swallows what follows; beyond this it was no quote.
+_OPEN_LIMIT_BYTES = 256 * 1024
+_OPEN_LIMIT_LINES = 200
+
+
+def split(line: str, delimiter: str) -> list[str]:
+    """The fields of one record, quotes taken off, blanks around them too.
+
+    >>> split('a, "b,c",d', ",")
+    ['a', 'b,c', 'd']
+    """
+    if '"' not in line:
+        return [field.strip() for field in line.split(delimiter)]
+    try:
+        for fields in csv.reader([line], delimiter=delimiter, skipinitialspace=True):
+            return [field.strip() for field in fields]
+    except csv.Error:
+        pass
+    return [field.strip() for field in line.split(delimiter)]
+
+
+def best_delimiter(line: str) -> str:
+    """The delimiter that cuts `line` into most fields; "," when none does."""
+    return max(DELIMITERS, key=lambda delimiter: (len(split(line, delimiter)), -DELIMITERS.index(delimiter)))
+
+
+def leaves_open(line: bytes, delimiter: bytes, inside: bool) -> bool:
+    """Whether a quoted field is open at the end of `line`; `inside` tells whether one was at its beginning.
+
+    A quote opens a field only at the field's beginning.
+    """
+    if b'"' not in line:
+        return inside
+    at = 0
+    while True:
+        if inside:
+            at = line.find(b'"', at)
+            if at < 0:
+                return True
+            if line[at + 1 : at + 2] == b'"':
+                at += 2
+                continue
+            inside, at = False, at + 1
+            continue
+        at = line.find(b'"', at)
+        if at < 0:
+            return False
+        before = line[:at].rstrip(b" ") if at < 200 else line[at - 200 : at].rstrip(b" ")
+        if not before or before.endswith((delimiter, b"\n")):
+            inside = True
+        at += 1
+
+
+class RecordSplitter:
+    """Cuts lines into records that may hold newlines between quotes.
+
+    Once a quote was not closed within `_OPEN_LIMIT_LINES`, quotes are no longer trusted to hold newlines.
+    """
+
+    def __init__(self, delimiter: bytes) -> None:
+        self._delimiter = delimiter
+        self._trusts_quotes = True
+
+    def records(self, lines: list[bytes], *, final: bool) -> Iterator[tuple[int, int, bytes]]:
+        """The records of `lines` (their ends kept): first line, line behind the last, bytes.
+
+        A record whose quote is still open at the end is left out unless `final`.
+        """
+        at = 0
+        while at < len(lines):
+            stop = at + 1
+            opens = b'"' in lines[at] and leaves_open(lines[at], self._delimiter, False)
+            if opens and self._trusts_quotes:
+                closing = self._closing(lines, at)
+                if closing < 0 and not final:
+                    return
+                self._trusts_quotes = closing != 0
+                stop = closing if closing > 0 else at + 1
+            yield at, stop, lines[at] if stop == at + 1 else b"".join(lines[at:stop])
+            at = stop
+
+    def _closing(self, lines: list[bytes], start: int) -> int:
+        """The index behind the line that closes the quote opened in line `start`; 0 when none does within the
+        limits, -1 when more lines are needed to tell."""
+        size = len(lines[start])
+        for index in range(start + 1, min(len(lines), start + _OPEN_LIMIT_LINES)):
+            if not leaves_open(lines[index], self._delimiter, True):
+                return index + 1
+            size += len(lines[index])
+            if size > _OPEN_LIMIT_BYTES:
+                return 0
+        return 0 if len(lines) - start >= _OPEN_LIMIT_LINES else -1
