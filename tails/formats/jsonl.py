@@ -77,6 +77,10 @@ class JsonLines(LineFormat):
         """See `LineFormat`."""
         return self._read(b"", 0, 1, final=True)
 
+    def read_lines(self, lines: Lines) -> None:
+        """Reads lines that stand elsewhere, such as the records of a document, into `reader`."""
+        self._read_lines(lines, final=True)
+
     def _read(self, data: bytes, offset: int, line_no: int, *, final: bool) -> Parsed:
         out = Parsed(lines=-self._held_lines)
         self._held_lines = 0
