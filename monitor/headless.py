@@ -111,7 +111,6 @@ def run_headless(
         cwd=cwd,
         clock=clock,
         limits=limits,
-        stdin_fd=0 if "-" in targets else None,
         on_record=emit if records else None,
     )
     stream = EventStream(emit)

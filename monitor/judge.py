@@ -49,11 +49,12 @@ def read_runs(
 ) -> Iterator[tuple[RunFiles, WatchedRun]]:
     """Each run read to its end. `on_engine` is called with a run's new engine before anything is read."""
     for files in discovery.runs:
-        engine = RunEngine(files.name, files.target, clock=clock, limits=limits)
+        sources = [str(file.path) for file in files.files if file.role != "config"]
+        engine = RunEngine(files.name, files.target, clock=clock, limits=limits, sources=sources)
         if on_engine is not None:
             on_engine(engine)
         watched = WatchedRun(engine, clock)
         for item in read_all(files, clock):
-            watched.feed(item.path, item.update.parsed, item.status, item.lines, restarted=item.update.restarted)
+            watched.take(item)
         engine.settle()
         yield files, watched

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.intake import Intake, IntakeItem
+from trainmon.tails.reader import Lines
 
 # A screen draws at most 10 times a second; half of that is the least at which a curve still looks live.
 PUBLISH_INTERVAL_S: Final = 0.2
@@ -47,8 +49,25 @@ def record_events(run: str, emit: Callable[[dict[str, object]], None]) -> Callab
     return hear
 
 
+def _context(lines: Lines, path: str, line_no: int) -> Callable[[WatchedRun], None]:
+    found = tuple(lines.result()) if not lines.cancelled() and lines.exception() is None else ()
+
+    def apply(watched: WatchedRun) -> None:
+        watched.log_context, watched.log_context_for = found, (path, line_no)
+
+    return apply
+
+
+def watched_by(runs: Iterable[RunSnapshot]) -> str:
+    """How the files are watched, for the status line: "3 files by inotify, 1 by polling"."""
+    ways = Counter(file.watched_by for run in runs for file in run.files if file.watched_by)
+    words = {"poll": "polling"}
+    parts = [f"{count} by {words.get(way, way)}" for way, count in ways.most_common()]
+    return f"{sum(ways.values())} files: {', '.join(parts)}" if parts else ""
+
+
 class Monitor:
-    """Watches targets until `stop`. Raises `tails.target.TargetError` for a target that cannot be parsed."""
+    """Watches targets until `stop`; reading begins at once, judging with `start`. `stdin_fd` is what `-` reads."""
 
     def __init__(
         self,
@@ -57,7 +76,7 @@ class Monitor:
         cwd: Path,
         clock: Clock | None = None,
         limits: Thresholds | None = None,
-        stdin_fd: int | None = None,
+        stdin_fd: int = 0,
         on_record: Callable[[dict[str, object]], None] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
@@ -73,8 +92,7 @@ class Monitor:
         self._thread = threading.Thread(target=self._work, name="trainmon-engine", daemon=True)
 
     def start(self) -> None:
-        """Begins to read and judge."""
-        self._intake.start()
+        """Begins to judge."""
         self._thread.start()
 
     def latest(self) -> FleetSnapshot:
@@ -92,7 +110,8 @@ class Monitor:
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
-        self._intake.request_lines(run, path, line_no)
+        lines = self._intake.request_lines(path, line_no)
+        lines.add_done_callback(lambda done: self._requests.put(_Request(run, _context(done, path, line_no))))
 
     def stop(self) -> None:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""
@@ -136,15 +155,17 @@ class Monitor:
     def _take(self, item: IntakeItem) -> None:
         watched = self._runs.get(item.run_name)
         if watched is None:
-            engine = RunEngine(item.run_name, item.target, clock=self._clock, limits=self._limits)
+            engine = self._engine_for(item.run_name)
             if self._on_record is not None:
                 engine.on_frame = record_events(item.run_name, self._on_record)
             watched = self._runs[item.run_name] = WatchedRun(engine, self._clock)
-        if item.context is not None:
-            watched.log_context, watched.log_context_for = tuple(item.context), item.context_for
-            watched.dirty = True
-            return
-        watched.feed(item.path, item.update.parsed, item.status, item.lines, restarted=item.update.restarted)
+        watched.take(item)
+
+    def _engine_for(self, name: str) -> RunEngine:
+        files = next((run for run in self._intake.runs if run.name == name), None)
+        sources = [str(file.path) for file in files.files if file.role != "config"] if files else []
+        target = files.target if files else name
+        return RunEngine(name, target, clock=self._clock, limits=self._limits, sources=sources)
 
     def _publish(self, *, everything: bool) -> None:
         for name, watched in self._runs.items():
@@ -152,10 +173,8 @@ class Monitor:
                 if everything and not watched.dirty:
                     watched.engine.settle()
                 self._snapshots[name] = watched.snapshot(live=True)
-        reading = self._intake.reading
-        status = self._intake.status_line
-        if not self._runs and not reading:
-            status = self._intake.searched
+        reading = not self._intake.discovery.searched or any(run.progress < 1.0 for run in self._snapshots.values())
+        status = watched_by(self._snapshots.values()) if self._runs else self._intake.discovery.searched
         problems = (*self._intake.problems, *((self._failure,) if self._failure else ()))
         self._latest = FleetSnapshot(
             tuple(self._snapshots.values()),

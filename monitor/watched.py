@@ -12,7 +12,8 @@ from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.job import Pulse
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.clock import Clock
-from trainmon.tails.record import Block, Parsed, TimeKind
+from trainmon.tails.reader import IntakeItem
+from trainmon.tails.record import Block, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
 
 _KEPT_GAPS = 1000
@@ -73,14 +74,18 @@ class WatchedRun:
         self._last_arrival_s: float | None = None
         self._stated_at_s: dict[str, float] = {}
 
-    def feed(self, path: str, parsed: Parsed, status: FileStatus, lines: Sequence[LogLine], *, restarted: bool) -> None:
+    def take(self, item: IntakeItem) -> None:
         """Takes what one poll of one file gave."""
+        if item.config is not None or item.role == "config":
+            self.dirty = True
+            return
+        path, parsed, status = item.path, item.update.parsed, item.status
         now = self._clock.monotonic()
         caught_up = path in self._caught_up
         for block in parsed.blocks:
             self._rhythm.add(block, now, live=caught_up)
-        if parsed.lines or parsed.blocks:
-            self.engine.feed(path, parsed, restarted)
+        if not item.update.is_empty:
+            self.engine.feed(path, parsed, item.update.restarted)
             if caught_up:
                 self._seen_growing = True
                 self._last_arrival_s = now
@@ -88,8 +93,15 @@ class WatchedRun:
             self._caught_up.add(path)
         self.files[path] = status
         self._stated_at_s[path] = now
-        self._lines.extend(lines)
+        self._keep(item.update.lines)
         self.dirty = True
+
+    def _keep(self, lines: Sequence[LogLine]) -> None:
+        for line in lines:
+            # A progress bar redraws its line: the newest drawing stands for it.
+            if self._lines and (self._lines[-1].path, self._lines[-1].line_no) == (line.path, line.line_no):
+                self._lines.pop()
+            self._lines.append(line)
 
     @property
     def progress(self) -> float:

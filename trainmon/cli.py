@@ -164,23 +164,19 @@ def watch(
 def _watch(targets: list[str], limits: Thresholds) -> None:
     from trainmon.monitor.session import Monitor
     from trainmon.tails.stdin_source import take_stdin
-    from trainmon.tails.target import TargetError
 
-    stdin_fd = None
+    stdin_fd = 0
     if "-" in targets:
         try:
             stdin_fd = take_stdin()
         except OSError as error:
-            _fail(f"-: {error}")
-    try:
-        session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd)
-    except TargetError as error:
-        _fail(str(error))
-    from trainmon.tui.app import run_app
+            _fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
+    session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd)
+    from trainmon.tui.app import TrainmonApp
 
     session.start()
     try:
-        run_app(session)
+        TrainmonApp(session).run()
     finally:
         session.stop()
 
