@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from trainmon.tails.looks import Look, look_at_name
+from trainmon.tails.looks import look_at_name
 from trainmon.tails.scan import Folder, Found
 
 _PART = re.compile(
@@ -39,7 +39,17 @@ class Group:
 
 def group(root: Folder) -> list[Group]:
     """The runs in and below `root`, in order of their paths."""
-    return _runs_of(root, inherited=None)
+    runs = _runs_of(root, inherited=None)
+    for run in runs:
+        _name_main_log(run)
+    return runs
+
+
+def _name_main_log(run: Group) -> None:
+    """A side log with no main log beside it is the main log."""
+    if all(found.look.role in ("log", "config") for found in run.files):
+        first = next(found for found in run.files if found.look.role == "log")
+        first.look = replace(first.look, role="stdout")
 
 
 def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
@@ -90,7 +100,7 @@ def _mark_ranks(name: str, run: Group) -> None:
     if _RANK_FOLDER.fullmatch(name):
         for found in run.files:
             if found.look.role in ("stdout", "log"):
-                found.look = Look("rank", found.look.doubt, found.look.key)
+                found.look = replace(found.look, role="rank")
 
 
 def _own_runs(folder: Folder) -> list[Group]:

@@ -143,11 +143,16 @@ _WEAK = re.compile(
 _WORDS = re.compile(
     rb"Traceback \(most recent call last\)|torch\.distributed|torchrun|deepspeed|megatron|\bNCCL\b|CUDA|slurmstepd"
     rb"|srun:|\*\*\*\*\* Running training|Num examples =|world[ _]size|[Ss]tarting training|Start training|\bwandb:"
-    rb"|:::MLLOG|number of parameters|[Ll]oading checkpoint|tensor[-_ ]parallel|gradient_accumulation|Epoch \d+|\[rank ?\d+\]"
+    rb"|number of parameters|[Ll]oading checkpoint|tensor[-_ ]parallel|gradient_accumulation|Epoch \d+|\[rank ?\d+\]"
 )
 _JSON_LOSS = re.compile(
     rb'"[^"\n]{0,80}(?:loss|grad_norm|perplexity|\bppl\b|bpb)[^"\n]{0,60}"\s{0,9}:\s{0,9}[\[{"]?\s{0,40}[-\dnNI]'
     rb'|"(?:name|key|tag|metric|_name)"[ \t]*:[ \t]*"[^"\n]{0,80}(?:loss|reward)|"log_history"[ \t\r\n]*:',
+    re.IGNORECASE,
+)
+_JSON_COLUMN = re.compile(  # a column or a series of its own: {"lm loss": {"values": ...}}, {"x": {"steps": [...]}}
+    rb'"[^"\n]{0,80}loss[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\[\s{0,40}[-\d]|\{\s{0,40}"(?:start_step|values|steps|\d))'
+    rb'|"steps"\s{0,9}:\s{0,9}\[\s{0,40}\d|"system\.gpu[^"\n]{0,80}"\s{0,9}:\s{0,9}\d',
     re.IGNORECASE,
 )
 _JSON_OTHER = re.compile(
@@ -162,8 +167,8 @@ _TABLE_STEP = re.compile(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)
 
 
 def looks_like_log(path: str, doubt: Doubt) -> bool:
-    """Whether the content of `path` shows what `doubt` asks for. Reads at most 64 KiB; an unreadable file counts,
-    so that it is named, when its name is a log's."""
+    """Whether the first or the last 64 KiB of `path` show what `doubt` asks for (a long start-up comes before the
+    first numbers). An unreadable file counts, so that it is named, when its name is a log's."""
     try:
         fd, status = open_regular(path)
     except NotRegular:
@@ -173,11 +178,11 @@ def looks_like_log(path: str, doubt: Doubt) -> bool:
     try:
         if doubt is Doubt.PARQUET:
             return _parquet_has_metrics(fd, status.st_size)
-        for size in (_FIRST_BYTES, HEAD_BYTES):
-            head = os.pread(fd, size, 0)
-            if shows_training(head, doubt):
+        for size, place in ((_FIRST_BYTES, 0), (HEAD_BYTES, 0), (HEAD_BYTES, max(status.st_size - HEAD_BYTES, 0))):
+            part = os.pread(fd, size, place)
+            if shows_training(part, doubt):
                 return True
-            if len(head) < size:
+            if len(part) < size:
                 break
     except OSError:
         return doubt is Doubt.TEXT
@@ -199,6 +204,8 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
         return _json_shows(text)
     if doubt is Doubt.TABLE:
         return _table_shows(text)
+    if b":::MLLOG" in text:
+        return True
     strong = _STRONG.search(text)
     if strong is not None and (_WEAK.search(text) or _STRONG.search(text, strong.end())):
         return True
@@ -208,6 +215,8 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
 def _json_shows(text: bytes) -> bool:
     if not text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         return shows_training(text, Doubt.NUMBERS)
+    if _JSON_COLUMN.search(text) is not None:
+        return True
     if _JSON_HINT.search(text) is None:
         return False
     first = _JSON_LOSS.search(text)
@@ -236,4 +245,6 @@ def _parquet_has_metrics(fd: int, size: int) -> bool:
         return False
     length = min(int.from_bytes(end[:4], "little"), 1 << 20, size - 8)
     footer = os.pread(fd, length, size - 8 - length)
+    if b"_step" in footer:  # W&B's history
+        return True
     return bool(_TABLE_METRIC.search(footer) and re.search(rb"step|epoch|iter", footer, re.IGNORECASE))

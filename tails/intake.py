@@ -1,0 +1,310 @@
+"""Everything that is read, as one stream: reader threads (one a mount), a scanner for new runs, one bounded queue."""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from trainmon.tails.clock import Clock
+from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discover
+from trainmon.tails.formats import registry
+from trainmon.tails.fstype import Mount, mount_of, read_mounts
+from trainmon.tails.ingest import Detect
+from trainmon.tails.naming import name_runs
+from trainmon.tails.opening import show
+from trainmon.tails.reader import BUDGET_BYTES, ConfigFile, IntakeItem, Lines, Reader, Source, joined
+from trainmon.tails.record import Parsed
+from trainmon.tails.scan import CHECKPOINT
+from trainmon.tails.stdin_source import StdinTail
+from trainmon.tails.tail import Tail, TailUpdate
+from trainmon.tails.target import TargetError, TargetKind, parse
+
+QUEUE_ITEMS = 64
+RESCAN_S = 5.0
+_SCAN_SHARE = 20.0  # looking for new runs takes at most a twentieth of the time
+HANGS_AFTER_S = 10.0
+_STDIN_WAIT_S = 0.2
+
+__all__ = ["Intake", "IntakeItem", "read_all"]
+
+
+class Intake:
+    """Reads the runs of `source` (a `Discovery`, or targets, which are then looked for in a thread of its own).
+
+    `follow` True: goes on as files grow, and looks for new ones every `RESCAN_S`; False: reads all once and is then
+    `is_done`. Threads start at once; `get` takes what they read; `stop` ends them.
+    `stdin_fd`: what the target ``-`` reads (see `stdin_source.take_stdin`).
+    """
+
+    def __init__(
+        self,
+        source: Discovery | Sequence[str],
+        *,
+        clock: Clock,
+        follow: bool = True,
+        cwd: Path | None = None,
+        detect: Detect = registry.detect,
+        use_inotify: bool = True,
+        stdin_fd: int = 0,
+    ) -> None:
+        self._clock = clock
+        self._follow = follow
+        self._detect = detect
+        self._use_inotify = use_inotify
+        self._stdin_fd = stdin_fd
+        self._queue: queue.Queue[IntakeItem] = queue.Queue(QUEUE_ITEMS)
+        self._readers: dict[str, Reader] = {}
+        self._runs: dict[str, RunFiles] = {}
+        self._owner: dict[Path, str] = {}
+        self._reader_of: dict[Path, Reader] = {}
+        self._lock = threading.Lock()
+        self._stop_event = threading.Event()
+        self._scan_now = threading.Event()
+        self._is_scanned = threading.Event()
+        self._stdin_left = 0
+        self.discovery = Discovery((), (), "")
+        known = source if isinstance(source, Discovery) else None
+        self._targets = known.targets if known is not None else tuple(source)  # type: ignore[arg-type]
+        self._cwd = known.cwd if known is not None else (cwd or Path.cwd())
+        if known is not None:
+            self._adopt(known)
+        if known is None or (follow and self._may_find_more()):
+            threading.Thread(target=self._scan_forever, name="trainmon-scanner", daemon=True).start()
+
+    # -- what the owner sees -----------------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> tuple[RunFiles, ...]:
+        """The runs that are read, in the order they were found. A run keeps its name."""
+        with self._lock:
+            return tuple(self._runs.values())
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What could not be found or read, and mounts that do not answer; one line each."""
+        now = self._clock.monotonic()
+        lines = list(self.discovery.problems)
+        for reader in self._all_readers():
+            busy = reader.busy_with
+            if busy is not None and now - busy[1] > HANGS_AFTER_S:
+                where = f"the file system at {show(reader.mount.point)} ({reader.mount.fstype})"
+                lines.append(f"{show(busy[0])}: {where} has not answered for {now - busy[1]:.0f} s; is its server up?")
+            if reader.watcher.problem:
+                lines.append(reader.watcher.problem)
+        return tuple(dict.fromkeys(lines))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all was read and taken (only ever so with `follow` False)."""
+        if self._follow or not self._is_scanned.is_set() or self._stdin_left:
+            return False
+        return all(reader.is_done for reader in self._all_readers()) and self._queue.empty()
+
+    def get(self, timeout_s: float) -> list[IntakeItem]:
+        """What was read since the last `get`; waits up to `timeout_s` for a first item. In order for each file."""
+        items: list[IntakeItem] = []
+        try:
+            items.append(self._queue.get(timeout=timeout_s) if timeout_s > 0 else self._queue.get_nowait())
+            while len(items) < QUEUE_ITEMS:
+                items.append(self._queue.get_nowait())
+        except queue.Empty:
+            pass
+        return items
+
+    def request_lines(self, path: str | Path, line_no: int, context: int = 50) -> Lines:
+        """Raw lines around `line_no` of a file that is read: a future, filled by the file's own reader thread."""
+        reader = self._reader_of.get(Path(path))
+        if reader is None:
+            empty: Lines = Future()
+            empty.set_result([])
+            return empty
+        return reader.request_lines(Path(path), line_no, context)
+
+    def rescan(self) -> None:
+        """Looks for new runs and files now, in the scanner's thread."""
+        self._scan_now.set()
+
+    def stop(self) -> None:
+        """Ends all threads; does not wait for one that hangs."""
+        self._stop_event.set()
+        self._scan_now.set()
+        for reader in self._all_readers():
+            reader.stop()
+        for reader in self._all_readers():
+            reader.join(timeout=0.5)
+
+    # -- finding -----------------------------------------------------------------------------------------------
+
+    def _all_readers(self) -> list[Reader]:
+        with self._lock:
+            return list(self._readers.values())
+
+    def _may_find_more(self) -> bool:
+        """Whether a target is one that new files can appear in."""
+        if not self._targets:
+            return True
+        for text in self._targets:
+            try:
+                if parse(text, self._cwd).kind in (TargetKind.DIR, TargetKind.GLOB):
+                    return True
+            except TargetError:
+                continue
+        return False
+
+    def _scan_forever(self) -> None:
+        pause_s = 0.0 if not self._is_scanned.is_set() else RESCAN_S
+        while not self._stop_event.is_set():
+            if pause_s:
+                self._scan_now.wait(pause_s)
+                self._scan_now.clear()
+                if self._stop_event.is_set():
+                    return
+            began = self._clock.monotonic()
+            self._adopt(discover(self._targets, self._cwd))
+            if not self._follow or not self._may_find_more():
+                return
+            pause_s = max(RESCAN_S, _SCAN_SHARE * (self._clock.monotonic() - began))
+
+    def _adopt(self, found: Discovery) -> None:
+        """Takes over the runs and files that are new. What is known keeps its run and its name."""
+        mounts = read_mounts()
+        sources: list[tuple[Reader, Source]] = []
+        with self._lock:
+            self.discovery = found
+            for run in found.runs:
+                name = self._known_name(run)
+                fresh = [file for file in run.files if file.path not in self._owner]
+                if name is None:
+                    name = self._free_name(run)
+                    self._runs[name] = RunFiles(name, run.target, ())
+                fresh = [file for file in fresh if not self._supersedes(name, run, file)]
+                known = self._runs[name]
+                self._runs[name] = RunFiles(name, known.target, known.files + tuple(fresh))
+                for file in fresh:
+                    self._owner[file.path] = name
+                    if file.path == STDIN:
+                        self._start_stdin(name)
+                    else:
+                        sources.append(self._source(name, file, mounts))
+        for reader, source in sources:
+            reader.add(source)
+        self._is_scanned.set()
+
+    def _known_name(self, run: RunFiles) -> str | None:
+        logs = [file.path for file in run.files if file.role != "config"]
+        return next((self._owner[path] for path in logs if path in self._owner), self._state_owner(run))
+
+    def _state_owner(self, run: RunFiles) -> str | None:
+        """The run whose checkpoint's state is superseded by this one's."""
+        states = [file.path for file in run.files if file.path.name == "trainer_state.json"]
+        owned = [path for path in self._owner if path.name == "trainer_state.json"] if states else []
+        return next((self._owner[old] for old in owned for new in states if _is_next_state(old, new)), None)
+
+    def _supersedes(self, name: str, run: RunFiles, file: RunFile) -> bool:
+        """Moves the reader of an older checkpoint's trainer_state.json on to `file`."""
+        present = {each.path for each in run.files}
+        for old in [path for path, owner in self._owner.items() if owner == name]:
+            if old not in present and _is_next_state(old, file.path):
+                self._owner.pop(old)
+                self._owner[file.path] = name
+                reader = self._reader_of.pop(old)
+                self._reader_of[file.path] = reader
+                files = tuple(each for each in self._runs[name].files if each.path != old)
+                self._runs[name] = RunFiles(name, run.target, (*files, file))
+                reader.move(old, file.path)
+                return True
+        return False
+
+    def _free_name(self, run: RunFiles) -> str:
+        if run.name not in self._runs:
+            return run.name
+        path = run.files[0].path
+        place = path if len(run.files) == 1 else path.parent
+        return name_runs([str(place)], self._cwd, self._runs)[0]
+
+    def _source(self, name: str, file: RunFile, mounts: tuple[Mount, ...]) -> tuple[Reader, Source]:
+        mount = mount_of(os.path.realpath(file.path), mounts)
+        reader = self._readers.get(mount.point)
+        if reader is None:
+            reader = Reader(mount, self._queue, clock=self._clock, follow=self._follow, use_inotify=self._use_inotify)
+            self._readers[mount.point] = reader
+            reader.start()
+        self._reader_of[file.path] = reader
+        tail = _open(file, self._clock, self._detect, must_reopen=mount.is_blind)
+        return reader, Source(name, file.path, file.role, tail)
+
+    # -- standard input ----------------------------------------------------------------------------------------
+
+    def _start_stdin(self, name: str) -> None:
+        self._stdin_left += 1
+        tail = StdinTail(self._stdin_fd, clock=self._clock, detect=self._detect)
+        threading.Thread(target=self._read_stdin, args=(name, tail), name="trainmon-stdin", daemon=True).start()
+
+    def _read_stdin(self, name: str, tail: StdinTail) -> None:
+        for item in _stdin_items(name, tail, self._stop_event):
+            while not self._stop_event.is_set():
+                try:
+                    self._queue.put(item, timeout=0.2)
+                except queue.Full:
+                    continue
+                break
+        self._stdin_left -= 1
+
+
+def read_all(
+    run: RunFiles, clock: Clock, *, detect: Detect = registry.detect, stdin_fd: int = 0
+) -> Iterator[IntakeItem]:
+    """Reads each file of `run` to its end, in the calling thread; settings come first, the last item of each file
+    is `is_ended`. Files that cannot be read give one item whose status says so."""
+    for file in sorted(run.files, key=lambda file: file.role != "config"):
+        if file.path == STDIN:
+            yield from _stdin_items(run.name, StdinTail(stdin_fd, clock=clock, detect=detect), threading.Event())
+            continue
+        tail = _open(file, clock, detect, must_reopen=False)
+        if isinstance(tail, ConfigFile):
+            content = tail.poll()
+            empty = TailUpdate(Parsed())
+            yield IntakeItem(run.name, str(file.path), empty, tail.status(), file.role, content, is_ended=True)
+            continue
+        more = True
+        while more:
+            update = tail.poll(BUDGET_BYTES)
+            more = update.more
+            if not more:
+                update = joined(update, tail.finish())
+            yield IntakeItem(run.name, str(file.path), update, tail.status(), file.role, is_ended=not more)
+        tail.release()
+
+
+def _stdin_items(name: str, tail: StdinTail, stop: threading.Event) -> Iterator[IntakeItem]:
+    is_first = True
+    while not stop.is_set():
+        update = tail.poll(BUDGET_BYTES)
+        if is_first or tail.is_ended or not update.is_empty:
+            yield IntakeItem(name, str(STDIN), update, tail.status(), "stdout", is_ended=tail.is_ended)
+            is_first = False
+        if tail.is_ended:
+            return
+        if not update.more:
+            select.select([tail.fd], [], [], _STDIN_WAIT_S)
+
+
+def _open(file: RunFile, clock: Clock, detect: Detect, *, must_reopen: bool) -> Tail | ConfigFile:
+    if file.role == "config":
+        return ConfigFile(file.path)
+    return Tail(file.path, clock=clock, detect=detect, must_reopen=must_reopen)
+
+
+def _is_next_state(old: Path, new: Path) -> bool:
+    """Whether both are trainer_state.json of one output directory: in it, or in a checkpoint of it."""
+    return old.name == new.name == "trainer_state.json" and old != new and _home(old) == _home(new)
+
+
+def _home(state: Path) -> Path:
+    parent = state.parent
+    return parent.parent if CHECKPOINT.fullmatch(parent.name) else parent

@@ -1,0 +1,303 @@
+"""One thread that reads the files of one mount. A mount that hangs stops its own reader and no other."""
+
+from __future__ import annotations
+
+import os
+import queue
+import resource
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from trainmon.tails.clock import Clock
+from trainmon.tails.fstype import Mount
+from trainmon.tails.opening import NotRegular, explain, open_regular, show
+from trainmon.tails.record import Parsed
+from trainmon.tails.status import FileStatus, LogLine
+from trainmon.tails.tail import Tail, TailUpdate
+from trainmon.tails.watch import POLL, Watcher
+
+BUDGET_BYTES = 1 << 20
+SHARED_BUDGET_BYTES = 256 << 10  # when many files are behind, so that each gets its turn soon
+_MANY = 8
+_IDLE_S = 1.0
+_MAX_OPEN = 512
+_MAX_CONFIG_BYTES = 1 << 20
+
+Lines = Future[list[LogLine]]
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeItem:
+    """What one poll of one file gave.
+
+    `config`: the content of a settings file (role "config"), at first and when it changed; such items hold no
+    records. `is_ended`: nothing more will come from this source (it was read to its end, or stdin closed).
+    """
+
+    run_name: str
+    path: str
+    update: TailUpdate
+    status: FileStatus
+    role: str = "stdout"
+    config: bytes | None = None
+    is_ended: bool = False
+
+
+class ConfigFile:
+    """A settings file: its content whenever it changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problem = ""
+        self.size = 0
+        self._signature: tuple[int, int, int] | None = None
+
+    def poll(self) -> bytes | None:
+        """The content, at most 1 MiB; None when it is the one that was given before or cannot be read."""
+        try:
+            fd, status = open_regular(self.path)
+        except NotRegular as error:
+            self.problem = str(error)
+            return None
+        except OSError as error:
+            self.problem = explain(self.path, error)
+            return None
+        try:
+            self.problem = ""
+            self.size = status.st_size
+            signature = (status.st_ino, status.st_size, status.st_mtime_ns)
+            if signature == self._signature:
+                return None
+            self._signature = signature
+            return os.pread(fd, _MAX_CONFIG_BYTES, 0)
+        except OSError as error:
+            self.problem = explain(self.path, error)
+            return None
+        finally:
+            os.close(fd)
+
+    def status(self) -> FileStatus:
+        """What is known of the file."""
+        return FileStatus(str(self.path), "config", self.size, self.size, 0, 0, 0, POLL, self.problem)
+
+
+@dataclass(slots=True)
+class Source:
+    """A file that a reader owns."""
+
+    run_name: str
+    path: Path
+    role: str
+    tail: Tail | ConfigFile
+    told: FileStatus | None = field(default=None)
+
+
+class Reader(threading.Thread):
+    """Polls its sources as their watcher says and puts what came into `out`, waiting where that is full.
+
+    `follow` False: each source is read to its end once. Commands (`add`, `move`, `request_lines`) may come from
+    any thread and are done by this one.
+    """
+
+    def __init__(
+        self, mount: Mount, out: queue.Queue[IntakeItem], *, clock: Clock, follow: bool, use_inotify: bool = True
+    ) -> None:
+        super().__init__(name=f"trainmon-reader {mount.point}", daemon=True)
+        self.mount = mount
+        self.busy_with: tuple[str, float] | None = None  # path and when its poll began, for who asks what hangs
+        self.watcher = Watcher(clock, use_inotify=use_inotify)
+        self._out = out
+        self._clock = clock
+        self._follow = follow
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._sources: dict[Path, Source] = {}
+        self._backlog: deque[Path] = deque()
+        self._open: set[Path] = set()
+        self._stop_event = threading.Event()
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._max_open = _MAX_OPEN if limit == resource.RLIM_INFINITY else max(min(limit // 4, _MAX_OPEN), 8)
+        self._left = 0
+        self._lock = threading.Lock()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every source that was added was read to its end (never, when following)."""
+        return self._left == 0
+
+    def add(self, source: Source) -> None:
+        """Takes over `source`."""
+        with self._lock:
+            self._left += 1
+        self._do(lambda: self._add(source))
+
+    def move(self, old: Path, new: Path) -> None:
+        """Goes on with the document at `old` in `new`."""
+        self._do(lambda: self._move(old, new))
+
+    def request_lines(self, path: Path, line_no: int, context: int) -> Lines:
+        """Lines around `line_no`, read from the disk by this thread."""
+        answer: Lines = Future()
+        self._do(lambda: self._answer(answer, path, line_no, context))
+        return answer
+
+    def stop(self) -> None:
+        """Ends the thread as soon as the poll that is going on returns."""
+        self._stop_event.set()
+        self.watcher.interrupt()
+
+    def run(self) -> None:
+        """Works until stopped."""
+        try:
+            while not self._stop_event.is_set():
+                self._round()
+        finally:
+            self.watcher.close()
+
+    # -- one round ---------------------------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        while not self._inbox.empty():
+            self._inbox.get()()
+        for path in self.watcher.wait(0.0 if self._backlog else _IDLE_S):
+            if path in self._sources and path not in self._backlog:
+                self._backlog.append(path)
+        budget = BUDGET_BYTES if len(self._backlog) <= _MANY else SHARED_BUDGET_BYTES
+        for path in list(self._backlog):
+            if self._stop_event.is_set():
+                return
+            self._backlog.popleft()
+            source = self._sources.get(path)
+            if source is not None and self._serve(source, budget):
+                self._backlog.append(path)
+
+    def _serve(self, source: Source, budget: int) -> bool:
+        """Polls `source` once; True when more is there at once."""
+        self.busy_with = (str(source.path), self._clock.monotonic())
+        try:
+            item, more = self._poll(source, budget)
+        except Exception as error:  # the top of this worker: one source that fails must not stop the others
+            item, more = self._failed(source, error), False
+        finally:
+            self.busy_with = None
+        has_news = not item.update.is_empty or item.config is not None
+        if has_news or item.is_ended or _differs(item.status, source.told):
+            source.told = item.status
+            self._put(item)
+        if item.is_ended:
+            self._forget(source.path)
+            return False
+        if not more:
+            self.watcher.polled(source.path, changed=has_news)
+        return more
+
+    def _poll(self, source: Source, budget: int) -> tuple[IntakeItem, bool]:
+        tail = source.tail
+        if isinstance(tail, ConfigFile):
+            content = tail.poll()
+            empty = TailUpdate(Parsed())
+            return self._item(source, empty, tail.status(), config=content, is_ended=not self._follow), False
+        tail.watched_by = self.watcher.watched_by(source.path)
+        update = tail.poll(budget)
+        is_ended = not self._follow and not update.more
+        if is_ended:
+            update = joined(update, tail.finish())
+            tail.release()
+        self._spare_descriptors(source.path, tail, is_busy=not update.is_empty)
+        return self._item(source, update, tail.status(), is_ended=is_ended), update.more
+
+    def _item(
+        self,
+        source: Source,
+        update: TailUpdate,
+        status: FileStatus,
+        *,
+        config: bytes | None = None,
+        is_ended: bool = False,
+    ) -> IntakeItem:
+        return IntakeItem(source.run_name, str(source.path), update, status, source.role, config, is_ended)
+
+    def _failed(self, source: Source, error: Exception) -> IntakeItem:
+        problem = f"{show(source.path)}: reading failed inside trainmon ({type(error).__name__}: {show(str(error))})"
+        status = replace(source.tail.status(), problem=f"{problem}; please report it")
+        return self._item(source, TailUpdate(Parsed()), status, is_ended=True)
+
+    def _put(self, item: IntakeItem) -> None:
+        while not self._stop_event.is_set():
+            try:
+                self._out.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def _spare_descriptors(self, path: Path, tail: Tail, *, is_busy: bool) -> None:
+        """Keeps descriptors only of files that change, once many are open."""
+        if tail.is_open:
+            self._open.add(path)
+        if len(self._open) > self._max_open and not is_busy:
+            tail.release()
+            self._open.discard(path)
+
+    # -- commands ----------------------------------------------------------------------------------------------
+
+    def _do(self, command: Callable[[], None]) -> None:
+        self._inbox.put(command)
+        self.watcher.interrupt()
+
+    def _add(self, source: Source) -> None:
+        self._sources[source.path] = source
+        by = self.watcher.add(source.path, self.mount) if self._follow else POLL
+        if isinstance(source.tail, Tail):
+            source.tail.watched_by = by
+        self._backlog.append(source.path)
+        self._backlog = deque(sorted(self._backlog, key=_age))
+
+    def _forget(self, path: Path) -> None:
+        self._sources.pop(path, None)
+        self._open.discard(path)
+        self.watcher.remove(path)
+        with self._lock:
+            self._left -= 1
+
+    def _move(self, old: Path, new: Path) -> None:
+        source = self._sources.pop(old, None)
+        if source is None or isinstance(source.tail, ConfigFile):
+            return
+        self.watcher.remove(old)
+        source.tail.move_to(new)
+        source.path = new
+        self._sources[new] = source
+        self.watcher.add(new, self.mount)
+
+    def _answer(self, answer: Lines, path: Path, line_no: int, context: int) -> None:
+        source = self._sources.get(path)
+        try:
+            tail = source.tail if source is not None else None
+            answer.set_result(tail.line_at(line_no, context) if isinstance(tail, Tail) else [])
+        except Exception as error:  # the top of this worker: who waits for the lines is told
+            answer.set_exception(error)
+
+
+def joined(first: TailUpdate, last: TailUpdate) -> TailUpdate:
+    """Two updates of one source as one."""
+    parsed = Parsed()
+    parsed.add(first.parsed)
+    parsed.add(last.parsed)
+    return TailUpdate(parsed, first.restarted, False, first.lines + last.lines)
+
+
+def _differs(status: FileStatus, told: FileStatus | None) -> bool:
+    if told is None:
+        return True
+    return replace(status, newest_age_s=None) != replace(told, newest_age_s=None)
+
+
+def _age(path: Path) -> float:
+    """Sorts the newest first."""
+    try:
+        return -path.stat().st_mtime
+    except OSError:
+        return 0.0
