@@ -27,6 +27,10 @@ _JOB_NEXT = {
 }
 
 
+# A log of system metrics alone says nothing of the training.
+_JUDGED = frozenset(("loss", "grad", "eval", "reward", "policy", "moe", "tensor", "update", "residual", "modality"))
+
+
 def assemble(
     engine: RunEngine,
     files: Sequence[FileStatus],
@@ -50,7 +54,7 @@ def assemble(
     episodes = _with_job_episode(engine.episodes(), job, engine)
     series = engine.series_views()
     triage = walk(checks, STEP_OF_CHECK, episodes, series)
-    verdict = overall(checks, has_metrics=steps is not None)
+    verdict = overall(checks, has_metrics=any(key.signal.partition(".")[0] in _JUDGED for key in series))
     return RunSnapshot(
         name=engine.name,
         target=engine.target,

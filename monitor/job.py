@@ -5,8 +5,9 @@ Deng's first triage step. Nothing here asks a scheduler; what cannot be known is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.snapshot import State
@@ -70,6 +71,10 @@ _VERDICT: dict[State, Verdict] = {
     State.OOM: Verdict.FAIL,
     State.NODE_FAIL: Verdict.FAIL,
 }
+# Errors of a program that has only just started: they cannot come from the job that was stopped before them.
+_START_UP = ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError")
+_GOT_SIGNAL = re.compile(r"SignalException: .*got signal: (\d+)")
+_SIGNALS = {1: NoteKind.SIGHUP, 2: NoteKind.KEYBOARD_INTERRUPT, 9: NoteKind.SIGKILL, 15: NoteKind.SIGTERM}
 ENDED = frozenset(
     (
         State.FINISHED,
@@ -127,10 +132,10 @@ def job_state(
 
     `last_record_line`: source -> line of its last training record; only what was said after it can have ended the job.
     """
-    ordered = list(notes)
+    ordered = sorted((_understood(note) for note in notes), key=lambda note: (note.source, note.line_no))
     closing = [note for note in ordered if note.line_no >= last_record_line.get(note.source, 0)]
     cause = _cause(closing)
-    reached = steps is not None and total_steps is not None and steps[1] >= total_steps - 1
+    reached = steps is not None and total_steps is not None and steps[1] >= total_steps - (steps[0] == 0)
     finished = next((note for note in reversed(closing) if note.kind in (NoteKind.FINISHED, NoteKind.EARLY_STOP)), None)
     if finished is not None and (cause is None or cause.line_no < finished.line_no or cause.source != finished.source):
         return JobState(State.FINISHED, f"the log says so: {finished.text}", _outlived(ordered), finished)
@@ -157,22 +162,58 @@ def _place(note: Note) -> str:
     return f"after step {note.step:g}, {where}" if note.step is not None else where
 
 
+def _understood(note: Note) -> Note:
+    """A traceback whose exception is a signal tells of that signal, not of a fault in the program."""
+    if note.kind not in (NoteKind.TRACEBACK, NoteKind.ERROR):
+        return note
+    if note.text.startswith("KeyboardInterrupt"):
+        return replace(note, kind=NoteKind.KEYBOARD_INTERRUPT)
+    found = _GOT_SIGNAL.search(note.text)
+    kind = _SIGNALS.get(int(found.group(1))) if found else None
+    return replace(note, kind=kind) if kind is not None else note
+
+
 def _cause(notes: Sequence[Note]) -> Note | None:
-    """The note that ended the job: what broke first wins, unless somebody had stopped the job before it."""
-    fatal = [note for note in notes if not note.teardown and (note.kind in _BROKEN or note.kind in _STOPPED)]
-    # A launch after the failure opens a new chapter: only the last chapter's failure can be the end.
-    launches = [note for note in notes if note.kind is NoteKind.LAUNCH]
-    if launches and fatal:
-        latest = launches[-1]
-        after = [note for note in fatal if note.source != latest.source or note.line_no > latest.line_no]
-        fatal = after or fatal
+    """The note that ended the job: what broke first wins, unless somebody had stopped the job before it.
+
+    Launches after a failure open new chapters; the first chapter that something broke in tells the cause, since
+    what a relaunch dies of at once is often a consequence.
+    """
+    stopped: Note | None = None
+    for chapter in _chapters(notes):
+        ended = _chapter_cause(chapter)
+        if ended is not None and ended.kind in _BROKEN:
+            return ended
+        stopped = ended or stopped
+    return stopped
+
+
+def _chapters(notes: Sequence[Note]) -> list[list[Note]]:
+    """The notes that may end a job, cut where a new launch follows a failure."""
+    chapters: list[list[Note]] = [[]]
+    for note in notes:
+        if note.kind is NoteKind.LAUNCH:
+            if chapters[-1]:
+                chapters.append([])
+        elif not note.teardown and (note.kind in _BROKEN or note.kind in _STOPPED):
+            if chapters[-1] and note.text.startswith(_START_UP):
+                chapters.append([])
+            chapters[-1].append(note)
+    return chapters
+
+
+def _chapter_cause(fatal: Sequence[Note]) -> Note | None:
     if not fatal:
         return None
     broken = [note for note in fatal if note.kind in _BROKEN]
     stopped = [note for note in fatal if note.kind in _STOPPED]
     if broken and not (stopped and _before(stopped[0], broken[0])):
         return min(broken[:20], key=lambda note: _TELLING.index(note.kind))
-    return min(stopped or broken, key=lambda note: _TELLING.index(note.kind))
+    return min(stopped or broken, key=lambda note: (_TELLING.index(note.kind), not _is_specific(note)))
+
+
+def _is_specific(note: Note) -> bool:
+    return "*** JOB" in note.text or "SignalException" in note.text
 
 
 def _before(first: Note, second: Note) -> bool:
