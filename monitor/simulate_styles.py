@@ -47,6 +47,7 @@ class TitanWriter(Writer):
         lines.append(f"Training starts at step {(self.resumed_from or 0) + 1}")
         for line in lines:
             self._say(self.now_s, line)
+        self.text("metrics.jsonl", _config_line(spec))
 
     def step(self, step: Step) -> None:
         """What it prints for one step."""
@@ -127,19 +128,7 @@ class MoeWriter(Writer):
 
     def banner(self) -> None:
         """Facts of the run, as this trainer prints them at its start."""
-        spec = self.spec
-        config = {
-            "total_steps": spec.total_steps,
-            "warmup_steps": spec.warmup_steps,
-            "learning_rate": spec.peak_lr,
-            "global_batch_size": spec.batch_tokens // spec.seq_length,
-            "seq_length": spec.seq_length,
-            "num_experts": spec.experts,
-            "num_layers": spec.layers,
-            "world_size": spec.ranks,
-            "active_parameters": spec.parameters,
-        }
-        (self.folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        self.text("metrics.jsonl", _config_line(self.spec))
 
     def step(self, step: Step) -> None:
         """What it prints for one step."""
@@ -317,6 +306,24 @@ class TrainerWriter(Writer):
             f"{100 * share:3.0f}%|{blocks:<20}| {step.step}/{total} "
             f"[{clock(step.elapsed_s)}<{clock(left_s)}, {1.0 / step.step_s:5.2f}it/s]"
         )
+
+
+def _config_line(spec: RunSpec) -> str:
+    """What a metric log says of its run before the first step."""
+    config: dict[str, float | str] = {
+        "total_steps": spec.total_steps,
+        "warmup_steps": spec.warmup_steps,
+        "learning_rate": spec.peak_lr,
+        "max_grad_norm": 1.0,
+        "global_batch_size": spec.batch_tokens // spec.seq_length,
+        "seq_length": spec.seq_length,
+        "active_params" if spec.experts else "num_params": spec.parameters,
+        "world_size": spec.ranks,
+        "precision": "bf16",
+    }
+    if spec.experts:
+        config |= {"num_experts": spec.experts, "num_layers": spec.layers}
+    return json.dumps({"config": config}) + "\n"
 
 
 WRITERS: dict[str, type[Writer]] = {

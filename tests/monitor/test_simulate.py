@@ -55,7 +55,8 @@ def simulate(folder: Path, *faults: Fault, run: RunSpec = MAIN, live_s: float = 
 
 
 def rows(folder: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [record for record in records if "step" in record]
 
 
 def executed(*faults: Fault, run: RunSpec = MAIN, steps: int = 600) -> list[Step]:
