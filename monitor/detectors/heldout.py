@@ -69,6 +69,9 @@ class HeldOutTrack:
         if step == self._last_step:
             return
         self._last_step = step
+        if self.key.signal == "eval.perplexity":
+            # 2% of the loss, of which perplexity is the exponential.
+            x = math.log(x) if x > 0 else math.inf
         self._take(frame, row, step, x, found)
 
     def _noise(self) -> float:
@@ -110,13 +113,17 @@ class HeldOutTrack:
             self.severity = Severity.FAIL
         why = ": over-fitting, since the training loss goes on falling" if over_fitting else ""
         self.what = (
-            f"held-out loss {self.key} is {at.value:.4g}, {rise:+.0%} of its best {self.best:.4g} "
+            f"held-out loss ({self._name}) is {at.value:.4g}, {rise:+.0%} against its best {self.best:.4g} "
             f"at step {self.best_step:g}{why}"
         )
         action: Action = "grow" if self.opened else "open"
         if not self.opened or self.severity > before or at.value >= max(p.value for p in self.worse):
             found.append((row, self._said(action, at)))
         self.opened = True
+
+    @property
+    def _name(self) -> str:
+        return f"log of {self.key}" if self.key.signal == "eval.perplexity" else str(self.key)
 
     def _said(self, action: Action, at: Place) -> Finding:
         first = self.worse[0] if self.worse else at

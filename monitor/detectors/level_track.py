@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
+from trainmon.monitor.detectors.habits import Levels, Rhythm
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
@@ -48,7 +49,21 @@ class LevelRule:
 class _Stretch:
     """Values since the first one out of the level."""
 
-    __slots__ = ("first", "last", "level", "limit", "open", "recent", "severity", "tail", "values", "what", "worst")
+    __slots__ = (
+        "first",
+        "last",
+        "level",
+        "limit",
+        "open",
+        "outs",
+        "recent",
+        "severity",
+        "tail",
+        "values",
+        "what",
+        "worst",
+        "young",
+    )
 
     def __init__(self, first: Place, level: float, limit: float, size: int) -> None:
         self.first = self.last = self.worst = first
@@ -57,9 +72,11 @@ class _Stretch:
         self.values = 0
         self.recent: deque[bool] = deque(maxlen=RECOVERED_OF)
         self.tail = RollingRobust(size)
+        self.outs: deque[float] = deque(maxlen=size)
         self.open = False
         self.severity = Severity.WARN
         self.what = ""
+        self.young = False
 
 
 class LevelTrack:
@@ -82,12 +99,16 @@ class LevelTrack:
         self._last_value = math.nan
         self._up = rule.direction == "up"
         self.rebase_rows: list[int] = []
+        self.levels = Levels()
+        self.rhythm = Rhythm()
 
     def rebase(self) -> None:
         """The level is expected to change now (batch size, sequence length): begins anew."""
         self.robust.clear()
         self.stretch = None
         self.rebase_rows = []
+        self.levels = Levels()
+        self.rhythm = Rhythm()
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the rows of `frame`."""
@@ -120,6 +141,7 @@ class LevelTrack:
             if step == last_step and same_value(x, last_value):
                 continue
             last_step, last_value = step, x
+            self.levels.add(x)
             if self.stretch is not None:
                 self._go_on(self.stretch, frame, rows[i], x, found)
                 continue
@@ -127,8 +149,11 @@ class LevelTrack:
                 robust.update(x)
                 continue
             self.judged += 1
-            limit = robust.median * warn
-            if (x > limit and x > floor) if up else x < limit:
+            level = robust.median
+            limit = level * warn
+            if level <= 0:
+                robust.update(x)
+            elif (x > limit and x > floor) if up else x < limit:
                 self._begin(frame, rows[i], x, limit, found)
             else:
                 robust.update(x)
@@ -141,6 +166,7 @@ class LevelTrack:
 
     def _begin(self, frame: Frame, row: int, x: float, limit: float, found: Found) -> None:
         self.stretch = _Stretch(place(frame, row, x), self.robust.median, limit, max(self.rule.window // 5, 3))
+        self.stretch.young = len(self.robust) < self.rule.window
         self._go_on(self.stretch, frame, row, x, found)
 
     def _go_on(self, stretch: _Stretch, frame: Frame, row: int, x: float, found: Found) -> None:
@@ -149,15 +175,19 @@ class LevelTrack:
         out = self._out(x, stretch.limit)
         stretch.values += 1
         stretch.recent.append(not out)
+        stretch.tail.update(x)
         if out:
             at = place(frame, row, x)
             stretch.last = at
-            stretch.tail.update(x)
+            stretch.outs.append(x)
             if (x > stretch.worst.value) if self._up else (x < stretch.worst.value):
                 stretch.worst = at
         else:
             self.robust.update(x)
         if len(stretch.recent) >= RECOVERED and sum(stretch.recent) >= RECOVERED:
+            self._end(stretch, frame, row, x, found)
+            return
+        if not stretch.open and self._is_noise(stretch, frame.steps[row]):
             self._end(stretch, frame, row, x, found)
             return
         if not out:
@@ -175,7 +205,8 @@ class LevelTrack:
             ):
                 found.append((row, self._said("grow", stretch, stretch.last)))
                 tail = stretch.tail.values()
-                self.rebase()
+                self.robust.clear()
+                self.stretch = None
                 for value in tail:
                     self.robust.update(value)
 
@@ -188,7 +219,7 @@ class LevelTrack:
         if sum(stretch.recent) * 2 > len(stretch.recent):
             return False
         middle = stretch.tail.median
-        if not self._out(middle, stretch.limit):
+        if not self._out(middle, stretch.limit) or self.levels.knows(middle, up=self._up):
             return False
         if self._up:
             return middle > self.robust.quantile(TYPICAL)
@@ -213,7 +244,7 @@ class LevelTrack:
         beyond = (ratio >= rule.fail if self._up else ratio <= rule.fail) if not rule.fail_values else False
         if beyond or (rule.fail_values and self._run_beyond_fail(stretch)):
             stretch.severity = max(before, Severity.FAIL)
-        stretch.severity = min(stretch.severity, rule.worst_severity)
+        stretch.severity = min(stretch.severity, Severity.WARN if stretch.young else rule.worst_severity)
         self.worst_ratio = max(self.worst_ratio, ratio) if self._up else min(self.worst_ratio, ratio)
         change = "rose" if self._up else "fell"
         stretch.what = (
@@ -227,12 +258,29 @@ class LevelTrack:
             found.append((row, self._said("grow", stretch, stretch.last)))
             found.append((row, self._said("recover", stretch, place(frame, row, x))))
         elif self.rule.single and self._up and stretch.worst.value >= self.rule.single * stretch.level:
-            at = stretch.worst
-            what = f"one {self.rule.noun} of {at.value:.4g}{self.rule.unit} at step {at.step:g}"
-            what += f", {at.value / stretch.level:.1f}x its level"
-            found.append((row, finding("open", "slow_step", self.key, Severity.INFO, at, what, first=stretch.first)))
-            found.append((row, finding("recover", "slow_step", self.key, Severity.INFO, at, what)))
+            self._tell_single(stretch, row, found)
+        if not stretch.open:
+            # It was noise, and belongs to the level: leaving it out would make the window narrower than the values are.
+            for value in stretch.outs:
+                self.robust.update(value)
         self.stretch = None
+
+    def _tell_single(self, stretch: _Stretch, row: int, found: Found) -> None:
+        """A lone slow step, unless it lies on the rhythm of checkpoints and evaluations."""
+        at = stretch.worst
+        if self.rhythm.expects(at.step):
+            return
+        what = f"one {self.rule.noun} of {at.value:.4g}{self.rule.unit} at step {at.step:g}"
+        what += f", {at.value / stretch.level:.1f}x its level"
+        found.append((row, finding("open", "slow_step", self.key, Severity.INFO, at, what, first=stretch.first)))
+        found.append((row, finding("recover", "slow_step", self.key, Severity.INFO, at, what)))
+
+    def _is_noise(self, stretch: _Stretch, step: float) -> bool:
+        """It lasted, and yet most of its values are those of the level, or of a level that the run had before."""
+        if step - stretch.first.step < self.rule.steps or stretch.values < max(2 * RECOVERED_OF, self.rule.values):
+            return False
+        middle = stretch.tail.median
+        return not self._out(middle, stretch.limit) or self.levels.knows(middle, up=self._up)
 
     def _said(self, action: Action, stretch: _Stretch, at: Place) -> Finding:
         detail: dict[str, float | str] = {"level": stretch.level}

@@ -15,6 +15,7 @@ from trainmon.monitor.detectors.common import (
     place,
     result,
     resumed,
+    seen,
     tell,
     verdict_of,
 )
@@ -24,6 +25,7 @@ from trainmon.monitor.thresholds import Thresholds
 
 LOSS = SignalKey("loss.train")
 REPLAYS = SignalKey("count.bad_replays")
+TRAINING = ("grad.norm", "optim.lr", "reward.mean")
 REMEMBERED = 4096
 COMPARED = 100
 MIN_COMPARED = 10
@@ -123,8 +125,8 @@ class Restarts(Detector):
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
-        if not self.attempts:
-            return result(self, Verdict.NO_DATA, "no steps in the log")
+        if not self.attempts or not seen(view, "loss.train", *TRAINING):
+            return result(self, Verdict.NO_DATA, "no training steps in the log")
         counted = f"{self.attempts} attempt{'s' if self.attempts != 1 else ''}"
         if self.resumes:
             counted += f", {self.resumes} resumed, {self.lost:g} steps trained again"

@@ -33,6 +33,7 @@ HISTORY = 20
 LASTING_STEPS = 20.0
 LASTING_VALUES = 10
 RECENT = 10
+LEAST_ENTROPY = 0.05  # nats
 LEAST_KL = 0.02  # nats: 10x of next to nothing is next to nothing
 
 
@@ -133,9 +134,11 @@ class PolicyTrack:
             bar = 10 * max(abs(level), LEAST_KL)
             return abs(now) / bar, f"KL rose from {level:.4g} to {now:.4g}"
         if name == "policy.entropy":
-            if level <= 0:
+            if max(level, now) < LEAST_ENTROPY:
                 return 0.0, ""
-            ratio = max(now / level, level / now) if now > 0 else math.inf
+            # Of an entropy that is next to 0 anyway, a fraction says nothing.
+            level_, now_ = max(level, LEAST_ENTROPY / 5), max(now, LEAST_ENTROPY / 25)
+            ratio = max(now_ / level_, level_ / now_)
             return math.log(max(ratio, 1.0)) / math.log(5.0), f"entropy went from {level:.4g} to {now:.4g}"
         return self._length(now, level)
 
