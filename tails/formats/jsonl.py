@@ -1,8 +1,9 @@
-"""JSON lines with any keys: flat or nested, typed events, long form, MLPerf logs, with NaN tokens and torn lines."""
+"""JSON lines with any keys: flat or nested, typed events, long form, with NaN tokens and torn lines."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
@@ -12,7 +13,6 @@ from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.formats.line_index import Lines
-from trainmon.tails.formats.mllog import is_mllog, unwrap
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.seen import Seen, learn
 from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
@@ -28,8 +28,7 @@ _HOLD_LIMIT = 4 * 1024 * 1024
 _NOTES_LIMIT = 20
 _LEARN_FIRST = 4  # records read one by one before the first plan
 _HEAD = 64 * 1024
-_OBJECT_LINE = re.compile(rb'\s*(?:\d+:\s*)?(?::::MLLOG\s*)?\{\s*(?:"|\}\s*$)')
-_PREFIXED = re.compile(rb"\s*(?:\d+:\s*)?:::MLLOG\s*\{")
+_OBJECT_LINE = re.compile(rb'\s*\{\s*(?:"|\}\s*$)')
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
@@ -155,23 +154,15 @@ class JsonLines(LineFormat):
         offset, line_no = int(lines.offsets[index]), int(lines.numbers[index])
         objects, lost = objects_in(text) if text.strip(b" \t\r\x00") else ([], 0)
         for place, record in objects:
-            plain = self._plain(record)
-            if plain is None:
-                continue
-            taken = self.reader.read(
-                plain, offset + place, line_no, lambda: self._following(lines, index, objects, place), final=final
-            )
-            if not taken:
+            following = partial(self._following, lines, index, objects, place)
+            if not self.reader.read(record, offset + place, line_no, following, final=final):
                 return False
-            if plain is record and len(objects) == 1 and self.reader.took_row:
+            if len(objects) == 1 and self.reader.took_row:
                 self._news = learn(self._seen, record) or self._news
                 self._stale += 1
-        if lost and not (objects and _PREFIXED.match(text)):
+        if lost:
             self._note_unreadable(text, offset, line_no)
         return True
-
-    def _plain(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        return unwrap(record) if is_mllog(record) else record
 
     def _following(self, lines: Lines, index: int, objects: list[tuple[int, dict[str, Any]]], place: int) -> list[Values]:
         """The numbers of the records behind this one, as many as the choice of the step may need."""
@@ -183,8 +174,7 @@ class JsonLines(LineFormat):
                 if index >= len(lines):
                     return out
                 rest = [record for _, record in objects_in(lines.text(index))[0]]
-            plain = self._plain(rest.pop(0))
-            values = KeyTable().row(plain)[0] if plain is not None else {}
+            values = KeyTable().row(rest.pop(0))[0]
             if values:
                 out.append(values)
         return out
