@@ -71,7 +71,8 @@ class _Search:
                 self._take(parse(text, self.cwd))
             except TargetError as error:
                 self.problems.append(show(str(error)))
-        groups = self._without_repeats()
+        is_one_walk = len(targets) <= 1 and len(self.places) == 1  # gives each file once
+        groups = self.groups if is_one_walk else self._without_repeats()
         names = name_runs([found.path for _, found in groups], self.cwd)
         runs = [
             RunFiles(name, target, tuple(RunFile(Path(file.path), file.look.role) for file in found.files))

@@ -7,6 +7,7 @@ given to the better format from the start.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from trainmon.tails.formats import registry
@@ -16,6 +17,8 @@ from trainmon.tails.logpane import LineIndex, LogPane
 from trainmon.tails.record import Note, NoteKind, Parsed
 
 _STRANGE = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
+_NULS = re.compile(rb"\0+")
+_FEW_HOLES = 4
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 Detect = Callable[[bytes, str], Format | None]
@@ -260,10 +263,12 @@ def _whole_lines(sample: bytes, is_full: bool, is_final: bool) -> bytes:
 
 
 def _is_binary(sample: bytes) -> bool:
-    """Whether more than one in fifty of the sample's bytes, holes left out, are control codes that no log writes."""
+    """Whether more than one in fifty of the sample's bytes are control codes that no log writes, or holes that are
+    too many to be holes."""
     text = sample.replace(b"\0", b"")
     strange = len(text) - len(text.translate(None, delete=_STRANGE))
-    return 50 * strange > len(text)
+    holes = len(_NULS.findall(sample))
+    return 50 * strange > len(text) or (holes > _FEW_HOLES and 50 * holes > len(text))
 
 
 def _is_closed_object(pending: bytes) -> bool:

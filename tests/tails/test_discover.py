@@ -137,7 +137,7 @@ def test_wandb_runs(tmp_path: Path) -> None:
 
 def test_keras_train_and_validation_are_one_run(tmp_path: Path) -> None:
     tree = {f"logs/{part}/events.out.tfevents.1": b"x" for part in ("train", "validation")}
-    assert in_tree(tmp_path, tree) == {"logs": {name: "metrics" for name in tree}}
+    assert in_tree(tmp_path, tree) == {"logs": dict.fromkeys(tree, "metrics")}
 
 
 def test_what_is_no_training_log_is_left_alone(tmp_path: Path) -> None:
@@ -226,6 +226,12 @@ def test_the_same_file_is_in_one_run_only(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to("exp")
     found = discover(["exp", "exp/train.log", "."], tmp_path)
     assert [sorted(file.path.name for file in run.files) for run in found.runs] == [["metrics.jsonl", "train.log"]]
+
+
+def test_a_deep_glob_gives_each_run_once(tmp_path: Path) -> None:
+    tree = {"runs/a/train.log": LOG, "runs/b/metrics.jsonl": JSONL}
+    found = in_tree(tmp_path, tree, "**")
+    assert sorted(file for files in found.values() for file in files) == sorted(tree)
 
 
 def test_a_run_behind_a_symbolic_link_is_found(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from trainmon.tails import intake as intake_module
 from trainmon.tails.clock import SystemClock
 from trainmon.tails.discover import discover
 from trainmon.tails.formats.base import Format
+from trainmon.tails.fstype import mount_of
 from trainmon.tails.intake import Intake, IntakeItem, read_all
 from trainmon.tails.stdin_source import StdinTail
 
@@ -179,6 +181,36 @@ def test_a_format_that_fails_stops_its_own_file_only(tmp_path: Path) -> None:
     intake.stop()
 
 
+def test_a_mount_that_hangs_blocks_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other_mount = Path("/dev/shm")
+    if not os.access(other_mount, os.W_OK) or mount_of(other_mount).point == mount_of(tmp_path).point:
+        pytest.skip("no second file system to write to")
+    monkeypatch.setattr(intake_module, "HANGS_AFTER_S", 0.05)
+    released = threading.Event()
+
+    def hangs(head: bytes, source: str) -> Format | None:
+        if source.startswith(str(other_mount)):
+            released.wait(60)
+        return detect(head, source)
+
+    with tempfile.TemporaryDirectory(dir=other_mount) as directory:
+        stuck, good = Path(directory) / "stuck.log", tmp_path / "good.log"
+        stuck.write_text(rows(0, 3))
+        good.write_text(rows(0, 3))
+        intake = Intake(discover([str(stuck), str(good)], tmp_path), clock=CLOCK, detect=hangs)
+        taker = Taker(intake)
+        taker.until(lambda items: steps(items).get("good.log") == [0, 1, 2])
+        for _ in range(100):
+            if intake.problems:
+                break
+            intake.get(0.05)
+        assert any("stuck.log" in problem and "not answered" in problem for problem in intake.problems)
+        released.set()
+        taker.until(lambda items: steps(items).get("stuck.log") == [0, 1, 2])
+        assert intake.problems == ()
+        intake.stop()
+
+
 def test_a_full_queue_holds_the_readers_back_and_loses_nothing(
     tmp_path: Path, start: Callable[..., Taker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +219,7 @@ def test_a_full_queue_holds_the_readers_back_and_loses_nothing(
     for name in "ab":
         (tmp_path / f"{name}.log").write_text(rows(0, count))
     taker = start(discover(["a.log", "b.log"], tmp_path))
-    taker.until(lambda items: steps(items[-1:] and items).get("a.log", [0])[-1] == count - 1, turns=600)
+    taker.until(lambda items: steps(items).get("a.log", [0])[-1] == count - 1, turns=600)
     taker.until(lambda items: steps(items).get("b.log", [0])[-1] == count - 1, turns=600)
     assert steps(taker.items) == {"a.log": list(range(count)), "b.log": list(range(count))}
 
