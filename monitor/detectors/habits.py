@@ -6,7 +6,7 @@ import math
 
 LEVEL_VALUES = 50  # a level is the median of so many values
 LEVELS_KEPT = 400
-NEAR = 1.1
+NEAR = 1.2
 HABIT = 0.05
 
 
@@ -55,7 +55,7 @@ class Levels:
             self._every *= 2
 
     def knows(self, level: float, *, up: bool) -> bool:
-        """Whether one in 20 values was at `level`, or 10% short of it, or beyond, but for the first 50 and newest 100."""
+        """Whether one in 20 values was at `level`, 20% short of it or beyond, but for the first 50 and newest 100."""
         before = self.medians[1:-2]
         near = sum(1 for m in before if (m >= level / NEAR if up else m <= level * NEAR))
         return near >= max(1, HABIT * len(before))

@@ -27,7 +27,9 @@ from trainmon.monitor.stats.ewma import Ewma
 from trainmon.monitor.thresholds import Thresholds
 
 # One of them is judged: they are the same number in other units.
-HELD_OUT = ("eval.nll", "eval.bits_per_byte", "eval.perplexity")
+ACCURACY = "eval.accuracy"
+HELD_OUT = ("eval.nll", "eval.bits_per_byte", "eval.perplexity", ACCURACY)
+ACCURACY_DROP = 0.7  # of its best: task scores are noisy, only their collapse is told
 LOSS = SignalKey("loss.train")
 
 
@@ -36,8 +38,9 @@ class HeldOutTrack:
 
     def __init__(self, key: SignalKey, limits: Thresholds, train: _TrainLoss) -> None:
         self.key = key
-        self.warn = 1 + limits["eval.warn"]
-        self.fail = 1 + limits["eval.fail"]
+        self.accuracy = key.signal == ACCURACY
+        self.warn = 1 / (1 - ACCURACY_DROP) if self.accuracy else 1 + limits["eval.warn"]
+        self.fail = math.inf if self.accuracy else 1 + limits["eval.fail"]
         self.evaluations = int(limits["eval.evaluations"])
         self.train = train
         self.best = math.inf
@@ -69,6 +72,9 @@ class HeldOutTrack:
         if step == self._last_step:
             return
         self._last_step = step
+        if self.accuracy:
+            # Judged as its inverse, so that worse is higher here too.
+            x = 1 / x if x > 0 else math.inf
         if self.key.signal == "eval.perplexity":
             # 2% of the loss, of which perplexity is the exponential.
             x = math.log(x) if x > 0 else math.inf
@@ -112,14 +118,27 @@ class HeldOutTrack:
         if beyond and not over_fitting and not math.isnan(self.train.level):
             self.severity = Severity.FAIL
         why = ": over-fitting, since the training loss goes on falling" if over_fitting else ""
+        if self.accuracy:
+            self.what = f"{self.key} is {1 / at.value:.4g}, down from its best {1 / self.best:.4g} "
+            self.what += f"at step {self.best_step:g}"
+            self._speak(row, at, before, found)
+            return
         self.what = (
             f"held-out loss ({self._name}) is {at.value:.4g}, {rise:+.0%} against its best {self.best:.4g} "
             f"at step {self.best_step:g}{why}"
         )
+        self._speak(row, at, before, found)
+
+    def _speak(self, row: int, at: Place, before: Severity, found: Found) -> None:
         action: Action = "grow" if self.opened else "open"
         if not self.opened or self.severity > before or at.value >= max(p.value for p in self.worse):
             found.append((row, self._said(action, at)))
         self.opened = True
+
+    @property
+    def shown_best(self) -> float:
+        """The best value as it was logged."""
+        return 1 / self.best if self.accuracy else self.best
 
     @property
     def _name(self) -> str:
@@ -173,7 +192,6 @@ class HeldOut(SeriesDetector):
         keys = sorted(
             (key for key in frame.columns if key.signal in HELD_OUT), key=lambda key: HELD_OUT.index(key.signal)
         )
-        keys = [key for key in keys if self._is_judged(key)]
         rows, _, values = numbers(frame, LOSS)
         if not keys:
             for x in values:
@@ -185,9 +203,9 @@ class HeldOut(SeriesDetector):
 
     def _is_judged(self, key: SignalKey) -> bool:
         """Perplexity and bits per byte are left alone once the loss itself was seen for the same set."""
-        if key in self.tracks:
-            return True
         place = HELD_OUT.index(key.signal)
+        if key.signal == ACCURACY:
+            return not any(other.signal != ACCURACY for other in self.tracks)
         return not any(other.labels == key.labels and HELD_OUT.index(other.signal) < place for other in self.tracks)
 
     def _in_step(self, frame: Frame, keys: list[SignalKey], rows: list[int], values: list[float], found: Found) -> None:
@@ -200,6 +218,8 @@ class HeldOut(SeriesDetector):
             key = keys[at]
             track = self.tracks.get(key)
             if track is None:
+                if not self._is_judged(key):
+                    continue
                 track = self.tracks[key] = self.make_track(key)
             assert isinstance(track, HeldOutTrack)
             track.one(frame, row, float(frame.columns[key][row]), found)
@@ -221,9 +241,9 @@ class HeldOut(SeriesDetector):
         most = max((t.values for t in tracks), default=0)
         if most <= self.evaluations_needed:
             return result(self, Verdict.PASS, f"{most} evaluations, too few to turn", used=used)
-        best_track = min(tracks, key=lambda t: t.best)
+        best_track = min(tracks, key=lambda t: (HELD_OUT.index(t.key.signal), t.best))
         sets = f" over {len(tracks)} sets" if len(tracks) > 1 else ""
-        what = f"{most} evaluations{sets}, best {best_track.best:.4g} at step {best_track.best_step:g}"
+        what = f"{most} evaluations{sets}, best {best_track.shown_best:.4g} at step {best_track.best_step:g}"
         return result(self, Verdict.PASS, what, used=used)
 
     @property

@@ -107,7 +107,6 @@ class LevelTrack:
         self.robust.clear()
         self.stretch = None
         self.rebase_rows = []
-        self.levels = Levels()
         self.rhythm = Rhythm()
 
     def feed(self, frame: Frame, found: Found) -> None:
@@ -120,6 +119,7 @@ class LevelTrack:
         if frame.attempt != self._attempt:
             if self._attempt is not None and not (self.rule.keep_on_restart and resumed(self._last_step, steps[0])):
                 self.rebase()
+                self.levels = Levels()
             self._attempt = frame.attempt
             self._last_step = math.nan
         robust, need, up, warn, floor = (

@@ -64,15 +64,31 @@ class LossNonFinite(Detector):
             return ()
         loss = column if column is not None else np.full(len(frame), np.nan)
         marks = frame.marks.get(LOSS)
+        others_from = self._others_from(frame, loss)
         clean = marks is None and bool(((loss > 0) & (loss < np.inf)).all())
         if clean and not any(run.count for run in self.runs.values()):
             self.good += len(loss)
             self.nonzero += len(loss)
             self.longest_gap = max(self.longest_gap, self.gap)
             self.gap = 0
+            self.with_others = others_from < len(frame)
             return ()
-        self._walk(frame, loss, marks, beside, found)
+        self._walk(frame, loss, marks, beside, others_from, found)
+        self.with_others = others_from < len(frame)
         return in_order(found)
+
+    def _others_from(self, frame: Frame, loss: FloatArray) -> int:
+        """The row from which on the log is known to write other numbers beside the loss; `len(frame)` if not yet."""
+        if self.with_others:
+            return 0
+        good = np.isfinite(loss)
+        rows = [
+            int(both[0])
+            for key, values in frame.columns.items()
+            if key != LOSS and not key.signal.startswith(("progress.", "eval."))
+            if len(both := np.flatnonzero(good & np.isfinite(values)))
+        ]
+        return min(rows, default=len(frame))
 
     def _companions(self, frame: Frame) -> dict[SignalKey, FloatArray]:
         return {
@@ -87,6 +103,7 @@ class LossNonFinite(Detector):
         loss: FloatArray,
         marks: MarkArray | None,
         beside: dict[SignalKey, FloatArray],
+        others_from: int,
         found: Found,
     ) -> None:
         alive = np.zeros(len(loss), bool)
@@ -117,16 +134,10 @@ class LossNonFinite(Detector):
             elif mark == Mark.NULL:
                 if alive[row] and self.good:
                     self._count("null", frame, row, x, found)
-            elif self._is_meant(bool(alive[row]), bool(others[row])):
+            elif alive[row] or (not others[row] and row < others_from):
+                # Other numbers of the step stand beside it, or the log has nothing else at all.
                 self.bad += 1
                 self._count("nonfinite", frame, row, x, found)
-
-    def _is_meant(self, alive: bool, others: bool) -> bool:
-        """Whether a NaN was a loss: other numbers of the step stand beside it, or the log has nothing else at all."""
-        if alive:
-            self.with_others = True
-            return True
-        return not others and not self.with_others
 
     @staticmethod
     def _marks(loss: FloatArray, marks: MarkArray | None) -> list[int]:
