@@ -93,7 +93,7 @@ class TrainmonApp(App[None]):
 
     def _show(self) -> None:
         screen = self.screen
-        if isinstance(screen, MonitorScreen) and screen.is_mounted:
+        if isinstance(screen, MonitorScreen):
             screen.show(self.fleet)
 
     def aged_s(self) -> float:

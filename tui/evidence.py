@@ -11,11 +11,26 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, TriageStep
+from trainmon.tails.record import NoteKind
 from trainmon.tui import numbers
 from trainmon.tui.chart import Chart
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.slots import family, series_chart, title_of
 
+ERRORS = frozenset(
+    {
+        NoteKind.TRACEBACK,
+        NoteKind.ERROR,
+        NoteKind.CUDA_OOM,
+        NoteKind.HOST_OOM,
+        NoteKind.NCCL_TIMEOUT,
+        NoteKind.INIT_TIMEOUT,
+        NoteKind.XID,
+        NoteKind.SEGFAULT,
+        NoteKind.SIGKILL,
+        NoteKind.NODE_FAIL,
+    }
+)
 _MARGIN_STEPS = 100.0  # METRICS.md: the 50-100 steps on either side
 _MARGIN_VALUES = 20
 _BY_STEP = {
@@ -54,7 +69,7 @@ def of_step(run: RunSnapshot, step: TriageStep) -> Evidence:
     named = [one for one in run.episodes if one.id in step.episodes]
     signals = (*(key.signal for key in step.signals), *_BY_STEP.get(step.id, ()))
     if not named:
-        return Evidence(f"{step.title}: {step.what}", _present(run, signals), None, None, None)
+        return Evidence(f"{step.title}: {step.what}", _present(run, signals), None, _root(run, step), None)
     newest = min(named, key=lambda one: (one.recovered, -one.first_step, one.id))
     whole = of_episode(run, newest)
     together = [one for one in named if one.recovered == newest.recovered] if not newest.recovered else [newest]
@@ -64,6 +79,12 @@ def of_step(run: RunSnapshot, step: TriageStep) -> Evidence:
         signals=_present(run, (*signals, *whole.signals)),
         window=window_around(run, together),
     )
+
+
+def _root(run: RunSnapshot, step: TriageStep) -> tuple[str, int] | None:
+    """Where the log says why the job ended, for the step about the job."""
+    errors = [note for note in run.notes if note.kind in ERRORS and not note.teardown]
+    return (errors[-1].source, errors[-1].line_no) if step.id == "job" and errors else None
 
 
 def _present(run: RunSnapshot, signals: Iterable[str]) -> tuple[str, ...]:

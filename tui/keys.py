@@ -45,6 +45,7 @@ KEYS: tuple[Key, ...] = (
     Key("triage", "triage", "t", "t", "triage", "walk through the triage of this run, step by step", (FLEET, *_RUNS)),
     Key("step.next", "next_step(1)", "n", "n", "next step", "next step of the triage", (TRIAGE, EVIDENCE)),
     Key("step.previous", "next_step(-1)", "N", "N", "", "previous step of the triage", (TRIAGE, EVIDENCE)),
+    Key("filter", "filter", "slash", "/", "filter", "show only what matches: runs, or lines of the log", (FLEET, LOG)),
     Key("log", "log", "l", "l", "log", "raw log lines, at the episode or step you are looking at", (FLEET, *_RUNS[:3])),
     Key("error.next", "next_error(1)", "e", "e", "next error", "next error of the log", (LOG,)),
     Key("error.previous", "next_error(-1)", "E", "E", "", "previous error of the log", (LOG,)),
@@ -70,7 +71,6 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("view", "view", "v", "v", "overlay/apart", "all runs in one chart, or one beside the other", (COMPARE,)),
     Key("axis", "axis", "x", "x", "x axis", "x axis by step or by tokens", (COMPARE,)),
-    Key("filter", "filter", "slash", "/", "filter", "show only what matches: runs, or lines of the log", (FLEET, LOG)),
     Key("sort", "sort", "s", "s", "sort", "next order: trouble, name, step, loss, spike score, ...", (FLEET,)),
     Key("troubled", "troubled", "exclamation_mark", "!", "troubled", "only runs in trouble, or all again", (FLEET,)),
     *(
@@ -94,6 +94,15 @@ KEYS: tuple[Key, ...] = (
     Key("palette", "palette", "colon,ctrl+p", ": ctrl+p", "", "all commands by name"),
     Key("quit", "quit", "q,ctrl+c", "q", "quit", "quit; the training runs never notice"),
 )
+
+
+def shown_keys(key: Key, ascii_only: bool = False) -> str:
+    """How a person reads the keys of `key`; a row of keys that do the same stands as one."""
+    shown = "1-9" if key.id == "chart.1" else key.shown
+    if ascii_only:
+        for arrow, word in (("↓", "down"), ("↑", "up"), ("←", "left"), ("→", "right")):
+            shown = shown.replace(arrow, word)
+    return shown
 
 
 def keys_of(screen: str) -> tuple[Key, ...]:

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from trainmon.monitor.snapshot import RunSnapshot
-from trainmon.tails.record import NoteKind
 from trainmon.tails.status import LogLine
 from trainmon.tails.text import printable
+from trainmon.tui.evidence import ERRORS
 from trainmon.tui.source import SnapshotSource
 from trainmon.tui.widgets.panes import LogPane
 
-ERRORS = frozenset(
-    {
-        NoteKind.TRACEBACK,
-        NoteKind.ERROR,
-        NoteKind.CUDA_OOM,
-        NoteKind.HOST_OOM,
-        NoteKind.NCCL_TIMEOUT,
-        NoteKind.INIT_TIMEOUT,
-        NoteKind.XID,
-        NoteKind.SEGFAULT,
-        NoteKind.SIGKILL,
-        NoteKind.NODE_FAIL,
-    }
-)
 Place = tuple[str, int]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -124,6 +125,8 @@ class Look:
     def strip(self, line: Line, width: int, bg: str = "") -> Strip:
         """`line` as `width` cells for Textual, on ground `bg` where a span has none of its own."""
         spans = pad(line, width, bg)
+        if not self.glyphs.braille:
+            spans = [span._replace(text=ascii_cells(span.text)) for span in spans]
         return Strip([Segment(span.text, self.style(span.fg, span.bg or bg)) for span in spans], width)
 
     def strips(self, lines: Iterable[Line], width: int) -> list[Strip]:
@@ -142,6 +145,20 @@ def _style(palette: Mapping[str, object], fg: str, bg: str) -> Style:
     else:
         text = str(palette[fg])
     return Style.parse(f"{text} on {grounds[bg]}")
+
+
+def ascii_cells(text: str) -> str:
+    """`text` for a terminal that shows ASCII only: as many cells, "?" for what cannot be shown.
+
+    >>> ascii_cells("naïve 模 …")
+    'na?ve ?? ~'
+    """
+    if text.isascii():
+        return text
+    return "".join(c if c.isascii() else _NEAR.get(c, "?" * cell_len(c)) for c in text)
+
+
+_NEAR = {"…": "~", "·": "-", "–": "-"}
 
 
 def prefers_dark(environment: Mapping[str, str]) -> bool:

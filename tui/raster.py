@@ -17,6 +17,7 @@ BoolArray = NDArray[np.bool_]
 
 # Bit of each braille dot by (row, column) inside a cell, Unicode 2800-28FF.
 _BRAILLE_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint16)
+_LARGEST = 1e300  # sums and differences of what is drawn stay finite
 _ASCII_CELLS = np.array([ord(" "), ord("'"), ord("."), ord(":")], dtype=np.uint32)
 
 
@@ -64,6 +65,7 @@ def column_spans(x: FloatArray, low: FloatArray, high: FloatArray, start: float,
         return Spans(empty, empty.copy())
     if not keep.all():
         x, low, high = x[keep], low[keep], high[keep]
+    low, high = np.clip(low, -_LARGEST, _LARGEST), np.clip(high, -_LARGEST, _LARGEST)
     places = column_of(x, start, stop, columns)
     first = np.flatnonzero(np.diff(places, prepend=-1))
     lows, highs = empty, empty.copy()

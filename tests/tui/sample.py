@@ -201,7 +201,12 @@ def troubled(
     steps = tuple(
         replace(
             one,
-            episodes=tuple(e.id for e in episodes if e.signal.signal in {key.signal for key in one.signals}),
+            episodes=tuple(
+                e.id
+                for e in episodes
+                if e.signal.signal in {key.signal for key in one.signals}
+                or (one.id == "job" and e.check == "job.state")
+            ),
         )
         for one in steps
     )

@@ -45,6 +45,7 @@ class MonitorScreen(Screen[None]):
     KIND: ClassVar[str] = keys.FLEET
     BINDINGS: ClassVar[list[BindingType]] = []
     AUTO_FOCUS = ""
+    _composed = False
 
     DEFAULT_CSS = """
     MonitorScreen { layout: vertical; overflow: hidden; }
@@ -88,6 +89,8 @@ class MonitorScreen(Screen[None]):
 
     def show(self, fleet: FleetSnapshot) -> None:
         """Draws `fleet` in the way that the size of the terminal allows."""
+        if not self._composed:
+            return
         width, height = self.app.size
         size = size_class(width, height)
         for name in ("tiny", "brief"):
@@ -101,7 +104,8 @@ class MonitorScreen(Screen[None]):
             self.draw(fleet)
 
     def on_mount(self) -> None:
-        """Everything is drawn once the first size is known."""
+        """The widgets are there now; everything is drawn once the first size is known."""
+        self._composed = True
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -112,12 +116,14 @@ class MonitorScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """What came while another screen was in front."""
-        if self.is_mounted:
-            self.call_after_refresh(self.show, self.monitor.fleet)
+        self.call_after_refresh(self._show_newest)
+
+    def _show_newest(self) -> None:
+        self.show(self.monitor.fleet)
 
     def on_resize(self) -> None:
         """A resize storm costs one drawing after each layout, never more."""
-        self.call_after_refresh(self.show, self.monitor.fleet)
+        self.call_after_refresh(self._show_newest)
 
     # Actions that mean the same everywhere -------------------------------------------------------------
 

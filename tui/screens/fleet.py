@@ -1,23 +1,29 @@
-"""The first screen: every run in one list, those in trouble on top."""
+"""The first screen: every run in one list, those in trouble on top, a preview of the run at the cursor below."""
 
 from __future__ import annotations
 
 from textual.app import ComposeResult
+from textual.containers import Horizontal
 from textual.widget import Widget
 
 from trainmon.monitor.finding import Severity
-from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
 from trainmon.tui.filter import FilterError, parse_filter
 from trainmon.tui.order import next_order, ordered
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.run_lines import fleet_head, status_line
 from trainmon.tui.screens.base import MonitorScreen
+from trainmon.tui.slots import FirstScreen, first_screen
 from trainmon.tui.span import Span, clip
+from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.filter_bar import FilterBar
 from trainmon.tui.widgets.fleet_table import FleetTable
 from trainmon.tui.widgets.key_bar import KeyBar
-from trainmon.tui.widgets.panes import TextLines
+from trainmon.tui.widgets.lines import LineList
+from trainmon.tui.widgets.panes import TextLines, TriagePane
+
+_PREVIEW_ROWS = 11  # less is no preview worth its place
 
 
 class FleetScreen(MonitorScreen):
@@ -25,17 +31,25 @@ class FleetScreen(MonitorScreen):
 
     KIND = keys.FLEET
     BINDINGS = keys.bindings_of(keys.FLEET)
+    DEFAULT_CSS = """
+    FleetScreen #preview { height: 12; display: none; }
+    FleetScreen.-preview #preview { display: block; }
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.order = "trouble"
         self.only_troubled = False
         self.filter_text = ""
+        self._previewed: tuple[RunSnapshot, FirstScreen] | None = None
 
     def body(self) -> ComposeResult:
-        """Counts, list, status."""
+        """Counts, list, preview, status."""
         yield TextLines(1, "bar", id="head")
         yield FleetTable(id="table")
+        with Horizontal(id="preview"):
+            yield ChartGrid(id="charts", can_focus=False)
+            yield TriagePane(id="triage", can_focus=False)
         yield TextLines(1, id="status")
         yield FilterBar("words   state:failed   step>1000   verdict:warn   and or not ( )", id="filter")
 
@@ -58,9 +72,33 @@ class FleetScreen(MonitorScreen):
         self.query_one("#head", TextLines).show([head])
         self.table.show(shown, frozenset(self.monitor.pins), self.monitor.aged_s(), self._nothing(fleet, rows))
         self.query_one("#status", TextLines).show([status_line(fleet, width, self.glyphs)])
+        self._preview(len(rows))
+
+    def _preview(self, runs: int) -> None:
+        """Where the list leaves room, the run at the cursor: its charts and what the triage says."""
+        width, height = self.app.size
+        spare = height - 4 - max(3, runs)
+        row = self.table.current
+        self.set_class(spare >= _PREVIEW_ROWS and row is not None, "-preview")
+        if spare < _PREVIEW_ROWS or row is None:
+            return
+        self.query_one("#preview").styles.height = min(spare, 30)
+        side = max(32, min(56, width * 36 // 100))
+        triage = self.query_one("#triage", TriagePane)
+        triage.styles.width = side
+        if self._previewed is None or self._previewed[0] is not row.run:
+            self._previewed = (row.run, first_screen(row.run, self.glyphs))
+        first = self._previewed[1]
+        self.query_one("#charts", ChartGrid).show(first.charts, first.absent, nothing="no metrics in this log")
+        triage.show(row.run.triage, row.id)
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """The preview follows."""
+        event.stop()
+        self._preview(len(self.monitor.rows))
 
     def matching(self, rows: list[Row]) -> list[Row]:
-        """`rows` that the filter lets through, in order. A filter that cannot be read yet changes nothing."""
+        """`rows` that the filter lets through, in order. While the filter cannot be read, all."""
         keybar = self.query_one("#keys", KeyBar)
         try:
             holds = parse_filter(self.filter_text)
@@ -68,16 +106,16 @@ class FleetScreen(MonitorScreen):
         except FilterError as error:
             text = clip(f" {self.glyphs.severities[Severity.WARN]} {error}", self.app.size.width)
             keybar.show_message([Span(text, "warn")])
-            return list(self.table.rows)
-        kept = (row for row in rows if holds(row) and (row.trouble >= 2 or not self.only_troubled))
-        return ordered(kept, self.order)
+            holds = parse_filter("")
+        matching = (row for row in rows if holds(row) and (row.trouble >= 2 or not self.only_troubled))
+        return ordered(matching, self.order)
 
     def _nothing(self, fleet: FleetSnapshot, rows: list[Row]) -> str:
         if rows:
             why = "no run is in trouble" if self.only_troubled and not self.filter_text else "no run matches the filter"
-            return f"{why}; {'! shows all runs' if self.only_troubled else 'Esc takes the filter off'}"
+            return f"{why}; Esc shows all runs again"
         if fleet.reading:
-            return f"reading {fleet.status}" if fleet.status else "looking for runs and reading them"
+            return f"reading: {fleet.status}" if fleet.status else "looking for runs and reading them"
         return fleet.status or "no runs found; name log files, folders or globs: trainmon watch TARGET..."
 
     def subject(self) -> RunId | None:

@@ -93,11 +93,11 @@ class HelpScreen(MonitorScreen):
 def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
     """All keys, those of the screen `asked_on` first; then the signs."""
     here = [key for key in keys.keys_of(asked_on) if not key.id.startswith("chart.") or key.id == "chart.1"]
-    lines = _section(f"keys of the {asked_on} screen", here, width)
+    lines = _section(f"keys of the {asked_on} screen", here, width, glyphs)
     others = [key for key in keys.KEYS if asked_on not in key.screens and not key.id.startswith("chart.")]
     if asked_on != keys.RUN:
         others.append(next(key for key in keys.KEYS if key.id == "chart.1"))
-    lines += [[], *_section("on other screens", others, width, where=True)]
+    lines += [[], *_section("on other screens", others, width, glyphs, where=True)]
     lines += [[], [Span(" signs", "heading")]]
     meanings = {
         Verdict.PASS: "PASS: judged, nothing found",
@@ -124,14 +124,13 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-def _section(title: str, entries: list[keys.Key], width: int, where: bool = False) -> list[Line]:
+def _section(title: str, entries: list[keys.Key], width: int, glyphs: Glyphs, where: bool = False) -> list[Line]:
     lines: list[Line] = [[Span(f" {title}", "heading")]]
     for key in entries:
-        shown, text = (
-            ("1-9", "enlarge a chart; the same key shows all again") if key.id == "chart.1" else (key.shown, key.help)
-        )
+        text = "enlarge a chart; the same key shows all again" if key.id == "chart.1" else key.help
         if where:
             text = f"{text} ({', '.join(key.screens)})"
+        shown = keys.shown_keys(key, ascii_only=not glyphs.braille)
         for place, piece in enumerate(wrap(text, width - 18)):
             lines.append([Span(f"   {fit(shown if place == 0 else '', 13)} ", "key"), Span(piece)])
     return lines

@@ -36,8 +36,9 @@ class ChartGrid(Widget, can_focus=True):
             self.number = number
             super().__init__()
 
-    def __init__(self, id: str | None = None) -> None:
+    def __init__(self, id: str | None = None, can_focus: bool = True) -> None:
         super().__init__(id=id)
+        self.can_focus = can_focus
         self.charts: tuple[Chart, ...] = ()
         self.absent: tuple[Absent, ...] = ()
         self.first: frozenset[str] = frozenset()

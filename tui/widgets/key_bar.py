@@ -6,7 +6,7 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from trainmon.tui.keys import Key, keys_of
+from trainmon.tui.keys import FLEET, Key, keys_of, shown_keys
 from trainmon.tui.span import Line, Span
 from trainmon.tui.widgets.lines import look_of
 
@@ -31,7 +31,7 @@ class KeyBar(Widget):
 
     def fitting(self, width: int) -> list[Key]:
         """Help, quit and back always; of the others those that come first in the table."""
-        every = [key for key in keys_of(self.kind) if key.label]
+        every = [key for key in keys_of(self.kind) if key.label and (self.kind, key.id) != (FLEET, "back")]
         last = [key for key in every if key.id in _ALWAYS]
         room = width - sum(_cells(key) for key in last) - 1
         first = []
@@ -48,7 +48,7 @@ class KeyBar(Widget):
         width, look = self.size.width, look_of(self)
         line: Line = [Span(" ")] if y == 0 else []
         for key in self.fitting(width):
-            line += [Span(_shown(key), "key"), Span(f" {key.label}  ", "muted")]
+            line += [Span(shown_keys(key), "key"), Span(f" {key.label}  ", "muted")]
         return look.strip(self.message or line, width, "bar")
 
     async def on_click(self, event: events.Click) -> None:
@@ -61,9 +61,5 @@ class KeyBar(Widget):
             at += _cells(key)
 
 
-def _shown(key: Key) -> str:
-    return "1-9" if key.id == "chart.1" else key.shown
-
-
 def _cells(key: Key) -> int:
-    return len(_shown(key)) + len(key.label) + 3
+    return len(shown_keys(key)) + len(key.label) + 3

@@ -43,10 +43,10 @@ class TextLines(Widget):
 class TriagePane(LineList):
     """The seven steps with their verdicts; under them what the step at the cursor found, and what to do."""
 
-    def __init__(self, id: str | None = None, detail: bool = True) -> None:
+    def __init__(self, id: str | None = None, can_focus: bool = True) -> None:
         super().__init__(id)
+        self.can_focus = can_focus
         self.steps: tuple[TriageStep, ...] = ()
-        self.detail = detail
         self.extra: list[Line] = []
         self._run: Hashable = None
 
@@ -105,7 +105,7 @@ class TriagePane(LineList):
         """Rows, then the detail."""
         width = self.size.width
         below = y - 1 - self.count - 1
-        if not self.detail or below < 0 or self.current is None:
+        if below < 0 or self.current is None:
             return super().render_line(y)
         room = self.size.height - 1 - self.count - 1
         lines = step_detail(self.current, width - 2)
@@ -123,7 +123,7 @@ def step_detail(step: TriageStep, width: int) -> list[Line]:
         for place, piece in enumerate(wrap(text, width - 6)):
             lines.append([Span(f"{label if place == 0 else '':<5} ", "key"), Span(piece, style)])
     if step.explains:
-        lines.append([Span("this explains it; the walk stops here", "faint")])
+        lines.append([Span("the walk stops here: first cause", "faint")])
     return lines
 
 

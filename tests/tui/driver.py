@@ -1,0 +1,79 @@
+"""The app under Textual's Pilot, with the sample fleet and a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+
+from tests.tui import sample
+from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.tui import keys
+from trainmon.tui.app import TrainmonApp
+from trainmon.tui.glyphs import UNICODE, Glyphs
+from trainmon.tui.look import Look
+
+# The way to each screen from the list of runs; the run is the third, which diverged.
+WAYS: dict[str, list[str]] = {
+    keys.FLEET: [],
+    keys.RUN: ["j", "j", "enter"],
+    keys.TRIAGE: ["j", "j", "t"],
+    keys.EVIDENCE: ["j", "j", "t", "enter"],
+    keys.COMPARE: ["space", "j", "space", "c"],
+    keys.LOG: ["j", "j", "l"],
+    keys.HELP: ["question_mark"],
+}
+
+
+class StillClock:
+    """Time only passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def wall(self) -> float:
+        return sample.NOW + self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def make_app(fleet: FleetSnapshot | None = None, glyphs: Glyphs = UNICODE, dark: bool = True) -> TrainmonApp:
+    source = sample.SampleSource(sample.fleet() if fleet is None else fleet)
+    return TrainmonApp(source, clock=StillClock(), look=Look(glyphs, dark))
+
+
+@asynccontextmanager
+async def running(
+    screen: str = keys.FLEET,
+    size: tuple[int, int] = (80, 24),
+    fleet: FleetSnapshot | None = None,
+    glyphs: Glyphs = UNICODE,
+) -> AsyncIterator[tuple[TrainmonApp, Pilot[None]]]:
+    app = make_app(fleet, glyphs)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        for key in WAYS[screen]:
+            await pilot.press(key)
+            await pilot.pause()
+        await pilot.pause()
+        yield app, pilot
+
+
+def source_of(app: TrainmonApp) -> sample.SampleSource:
+    assert isinstance(app.source, sample.SampleSource)
+    return app.source
+
+
+def text_of(app: TrainmonApp) -> str:
+    """The characters on the screen, a line each."""
+    width, height = app.size
+    update = app.screen._compositor.render_strips()
+    lines = ["".join(segment.text for segment in strip) for strip in update]
+    assert len(lines) == height
+    assert all(len(line) <= width for line in lines)
+    return "\n".join(lines)

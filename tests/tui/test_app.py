@@ -1,0 +1,394 @@
+"""The app as a whole: sizes, hostile text, many runs, changes while one looks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.tui import sample
+from tests.tui.driver import WAYS, StillClock, running, source_of, text_of
+from trainmon.monitor.finding import Verdict
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
+from trainmon.tui import keys
+from trainmon.tui.app import TrainmonApp
+from trainmon.tui.glyphs import ASCII, UNICODE
+from trainmon.tui.look import Look
+from trainmon.tui.screens.evidence import EvidenceScreen
+from trainmon.tui.screens.fleet import FleetScreen
+from trainmon.tui.screens.log import LogScreen
+from trainmon.tui.screens.run import RunScreen
+from trainmon.tui.screens.triage import TriageScreen
+from trainmon.tui.widgets.chart_grid import ChartGrid
+
+SIZES = [(60, 15), (80, 24), (100, 30), (160, 48), (300, 100)]
+
+
+def change_run(app: TrainmonApp, name: str, **changes: object) -> None:
+    """Publishes a new snapshot in which the run `name` differs."""
+    source = source_of(app)
+    runs = tuple(replace(run, **changes) if run.name == name else run for run in source.snapshot.runs)  # type: ignore[arg-type]
+    source.snapshot = replace(source.snapshot, runs=runs)
+
+
+def grown(run: RunSnapshot, value: float) -> RunSnapshot:
+    """`run` with one more value of the loss."""
+    view = run.series[SignalKey("loss.train")]
+    steps, values = np.append(view.steps, view.steps[-1] + 1), np.append(view.values, value)
+    longer = sample.view("loss.train", steps, values)
+    return replace(sample.with_series(run, longer), revision=run.revision + 1, last_step=float(steps[-1]))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", keys.SCREENS)
+async def test_every_screen_at_every_size(kind: str, size: tuple[int, int]) -> None:
+    async with running(kind, size) as (app, _):
+        text = text_of(app)
+        wanted = {
+            keys.FLEET: "gpt-neox",
+            keys.RUN: "triage",
+            keys.TRIAGE: "what ",
+            keys.EVIDENCE: "log train.log",
+            keys.COMPARE: "2 runs in one chart",
+            keys.LOG: "iteration",
+            keys.HELP: "keys of the fleet screen",
+        }
+        assert wanted[kind] in text
+        assert text.splitlines()[-1].rstrip().endswith("quit")
+
+
+async def test_the_list_shows_what_matters_at_80x24() -> None:
+    async with running() as (app, _):
+        lines = text_of(app).splitlines()
+        assert "3 failing" in lines[0]
+        assert "3 warned" in lines[0]
+        first = lines[2]
+        assert all(part in first for part in ("oom", "gpt-neox-20b", "4000/10k", "2.310", "FAIL job", "2h"))
+        diverged = next(line for line in lines if "olmo-7b" in line)
+        assert "NaN" in diverged
+        assert "✗" in diverged, "the sparkline marks NaN"
+        assert "permission denied" in lines[-2]
+
+
+async def test_the_run_screen_at_80x24_answers_everything() -> None:
+    async with running(keys.RUN) as (app, _):
+        text = text_of(app)
+        for part in (
+            "olmo-7b-lr-hot",
+            "FAIL",
+            "1 ✖ loss NaN",
+            "triage",
+            "alerts",
+            "step 3601-4000",
+            "next",
+            "2 ",
+            "6 ",
+        ):
+            assert part in text
+
+
+async def test_three_keys_from_the_list_to_the_log_lines_of_the_fault() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("t", "enter", "l")
+        await pilot.pause()
+        assert isinstance(app.screen, LogScreen)
+        assert app.screen.pane.current is not None
+        assert "CUDA out of memory" in app.screen.pane.current.text
+
+
+@pytest.mark.parametrize("size", [(39, 24), (80, 9), (1, 1), (20, 5)])
+@pytest.mark.parametrize("kind", [keys.FLEET, keys.RUN])
+async def test_too_small_is_said_politely(kind: str, size: tuple[int, int]) -> None:
+    async with running(kind) as (app, pilot):
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
+        text = text_of(app)
+        assert "too small" in text or size[0] < 20
+        assert "gpt-neox" not in text
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "too small" not in text_of(app)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (59, 40), (100, 14)])
+async def test_small_shows_status_lines_only(size: tuple[int, int]) -> None:
+    async with running(size=size) as (app, _):
+        lines = text_of(app).splitlines()
+        assert "FAIL" in lines[0]
+        assert "gpt-neox" in lines[0]
+        assert len([line for line in lines if "PASS" in line or "WARN" in line or "FAIL" in line]) >= 8
+
+
+async def test_a_resize_storm_ends_in_a_whole_screen() -> None:
+    async with running(keys.RUN) as (app, pilot):
+        for width, height in [(30, 8), (200, 60), (41, 11), (80, 24), (59, 15), (300, 100), (2, 2), (120, 40)] * 3:
+            await pilot.resize_terminal(width, height)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        text = text_of(app)
+        assert "olmo-7b-lr-hot" in text
+        assert "alerts" in text
+        assert text.splitlines()[-1].rstrip().endswith("quit")
+
+
+@pytest.mark.parametrize("kind", keys.SCREENS)
+async def test_hostile_text_is_shown_and_never_obeyed(kind: str) -> None:
+    fleet = FleetSnapshot((sample.hostile(), sample.hostile("[red]b[/red]\x9b31m")), ("[bold]p[/bold]\x1b[2J",), "s")
+    way = {keys.COMPARE: ["space", "j", "space", "c"]}.get(kind) or [key for key in WAYS[kind] if key != "j"]
+    async with running(fleet=fleet, size=(120, 40)) as (app, pilot):
+        await pilot.press(*way)
+        await pilot.pause()
+        text = text_of(app)
+        if kind != keys.HELP:
+            assert "[bold]ev" in text
+        for forbidden in ("\x1b", "\x07", "\x9b", "\u202e", "\u2066"):
+            assert forbidden not in text
+        if kind == keys.LOG:
+            assert "[bold red]not markup[/]" in text
+            assert "訓練" in text
+        svg = app.export_screenshot()
+        assert "\x1b" not in svg
+
+
+async def test_a_hostile_name_in_the_palette_and_in_messages() -> None:
+    async with running(fleet=FleetSnapshot((sample.hostile(),))) as (app, pilot):
+        await pilot.press("colon")
+        await pilot.press(*"open")
+        await pilot.pause(0.3)
+        assert "[bold]evil" in text_of(app)
+        await pilot.press("escape", "enter")
+        await pilot.pause()
+        await pilot.press("7")
+        await pilot.pause()
+        assert isinstance(app.screen, RunScreen)
+
+
+async def test_two_hundred_runs() -> None:
+    async with running(fleet=sample.big_fleet(200), size=(120, 40)) as (app, pilot):
+        assert isinstance(app.screen, FleetScreen)
+        assert app.screen.table.count == 200
+        await pilot.press("G")
+        await pilot.pause()
+        assert app.screen.table.current is app.screen.table.rows[-1]
+        assert app.screen.table.rows[-1].run.name in text_of(app)
+        await pilot.press("exclamation_mark")
+        await pilot.pause()
+        assert app.screen.table.count == 20
+        await pilot.press("slash", *"run-019")
+        await pilot.pause()
+        assert [row.run.name for row in app.screen.table.rows] == ["run-019"]
+
+
+async def test_a_bad_filter_says_why_and_keeps_the_list() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("slash", *"colour:red")
+        await pilot.pause()
+        assert isinstance(app.screen, FleetScreen)
+        assert "no field colour" in text_of(app)
+        assert app.screen.table.count > 0
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen.table.count == 10
+        assert app.screen.table.has_focus
+
+
+async def test_letters_typed_into_the_filter_are_not_keys() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("slash", *"qtcs?:!")
+        await pilot.pause()
+        assert isinstance(app.screen, FleetScreen)
+        assert app.screen.filter_text == "qtcs?:!"
+        assert app.is_running
+
+
+async def test_a_new_value_reaches_the_screen() -> None:
+    async with running() as (app, pilot):
+        run = grown(sample.healthy(), 1.2345)
+        source = source_of(app)
+        source.snapshot = replace(source.snapshot, runs=(run, *source.snapshot.runs[1:]))
+        app.poll()
+        await pilot.pause()
+        line = next(line for line in text_of(app).splitlines() if "llama-1b-base" in line)
+        assert "1.234" in line
+        assert "4001/10k" in line
+
+
+async def test_only_what_changed_is_drawn() -> None:
+    async with running(keys.RUN) as (app, pilot):
+        grid = app.screen.query_one(ChartGrid)
+        before = dict(grid._blocks)
+        change_run(app, "moe-16x1b", revision=5)
+        app.poll()
+        await pilot.pause()
+        assert all(grid._blocks[place][1] is before[place][1] for place in before)
+        run = next(run for run in source_of(app).snapshot.runs if run.name == "olmo-7b-lr-hot")
+        view = run.series[SignalKey("loss.train")]
+        longer = replace(view, bad_steps=np.append(view.bad_steps, 4001.0), count=view.count + 1)
+        change_run(app, run.name, series={**run.series, longer.key: longer}, revision=9)
+        app.poll()
+        await pilot.pause()
+        assert [place for place in before if grid._blocks[place][1] is not before[place][1]] == [
+            place for place, chart in grid._places if chart.number == "1"
+        ]
+
+
+async def test_nothing_is_drawn_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(keys.RUN) as (app, pilot):
+        drawn: list[object] = []
+        update = app._display
+        monkeypatch.setattr(app, "_display", lambda *args: (drawn.append(args), update(*args)))
+        for _ in range(20):
+            app.poll()
+            app._tick()
+        await pilot.pause()
+        assert drawn == []
+
+
+async def test_ages_grow_while_nothing_comes() -> None:
+    async with running() as (app, pilot):
+        assert isinstance(app.clock, StillClock)
+        app.clock.now += 30
+        app._tick()
+        await pilot.pause()
+        line = next(line for line in text_of(app).splitlines() if "llama-1b-base" in line)
+        assert line.rstrip().endswith("42s")
+
+
+async def test_the_cursor_stays_on_its_run_when_the_order_changes() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("j", "j", "j")
+        assert isinstance(app.screen, FleetScreen)
+        assert app.screen.table.current is not None
+        name = app.screen.table.current.run.name
+        await pilot.press("s")
+        await pilot.pause()
+        assert app.screen.table.current is not None
+        assert app.screen.table.current.run.name == name
+
+
+async def test_a_run_that_goes_away() -> None:
+    async with running(keys.RUN) as (app, pilot):
+        source_of(app).snapshot = FleetSnapshot(sample.fleet().runs[:1])
+        app.poll()
+        await pilot.pause()
+        assert "no longer there" in text_of(app)
+        await pilot.press("a", "l", "escape", "enter", "escape")
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, FleetScreen)
+
+
+async def test_an_episode_that_is_withdrawn_while_one_looks_at_it() -> None:
+    async with running(keys.RUN) as (app, pilot):
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, EvidenceScreen)
+        change_run(app, "olmo-7b-lr-hot", episodes=(), triage=sample.triage({}), verdict=Verdict.PASS)
+        app.poll()
+        await pilot.pause()
+        assert "withdrawn" in text_of(app)
+
+
+async def test_acknowledged_episodes_go_down_the_list() -> None:
+    async with running(keys.RUN) as (app, pilot):
+        await pilot.press("tab", "a")
+        await pilot.pause()
+        text = text_of(app)
+        assert "2 open of 3" in text
+        assert "seen" in text
+
+
+async def test_loading_shows_progress() -> None:
+    run = replace(sample.healthy(), progress=0.43)
+    async with running(fleet=FleetSnapshot((run,), reading=True)) as (app, pilot):
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "reading history" in text_of(app)
+        assert "43%" in text_of(app)
+
+
+@pytest.mark.parametrize(
+    ("fleet", "words"),
+    [
+        (FleetSnapshot(()), "no runs found"),
+        (FleetSnapshot((), status="looked for *.log, *.jsonl below /data"), "looked for *.log, *.jsonl below /data"),
+        (FleetSnapshot((), reading=True), "looking for runs"),
+    ],
+)
+async def test_nothing_found_says_what_was_looked_for(fleet: FleetSnapshot, words: str) -> None:
+    async with running(fleet=fleet) as (app, pilot):
+        assert words in text_of(app)
+        await pilot.press("enter", "t", "l", "space", "c", "j", "G", "s", "exclamation_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, FleetScreen)
+
+
+async def test_the_log_follows_until_one_scrolls_up() -> None:
+    async with running(keys.LOG) as (app, pilot):
+        assert isinstance(app.screen, LogScreen)
+        lines = app.screen.pane.lines_
+        more = replace(lines[-1], line_no=4001, text="the newest line")
+        change_run(app, "olmo-7b-lr-hot", log_tail=(*lines, more))
+        app.poll()
+        await pilot.pause()
+        assert "the newest line" in text_of(app)
+        await pilot.press("k", "k")
+        at = app.screen.pane.current
+        change_run(app, "olmo-7b-lr-hot", log_tail=(*lines, more, replace(more, line_no=4002, text="one more")))
+        app.poll()
+        await pilot.pause()
+        assert app.screen.pane.current == at
+        await pilot.press("G")
+        await pilot.pause()
+        assert "one more" in text_of(app)
+
+
+async def test_the_walk_stops_at_the_step_that_explains() -> None:
+    async with running(keys.TRIAGE) as (app, pilot):
+        assert isinstance(app.screen, TriageScreen)
+        assert "this explains it, the walk stops here" in text_of(app)
+        assert "stop it; go back to the checkpoint at step 2950" in text_of(app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert "loss explains the symptom already" in text_of(app)
+
+
+async def test_ascii_only_where_the_terminal_has_no_utf8() -> None:
+    for kind in keys.SCREENS:
+        async with running(kind, glyphs=ASCII) as (app, _):
+            text = text_of(app)
+            assert text.isascii(), {c for c in text if not c.isascii()}
+            assert "?" not in text.replace("? help", "").replace("? unknown", "").replace("?           ", "")
+
+
+async def test_a_light_terminal() -> None:
+    source = sample.SampleSource(sample.fleet())
+    app = TrainmonApp(source, clock=StillClock(), look=Look(UNICODE, dark=False))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert app.theme == "trainmon-light"
+        grounds = {
+            segment.style.bgcolor.get_truecolor()
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+            if segment.style and segment.style.bgcolor
+        }
+        assert all(sum(ground) > 400 for ground in grounds)
+
+
+async def test_the_source_is_told_to_stop() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert source_of(app).stopped
+
+
+def test_the_app_needs_neither_pandas_nor_plotext() -> None:
+    code = "import sys, trainmon.tui.app; print(sorted({'pandas', 'plotext', 'scipy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,364 @@
+"""Every key of the map, on every screen where it works."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui.driver import WAYS, running, source_of, text_of
+from trainmon.tui import keys
+from trainmon.tui.app import TrainmonApp
+from trainmon.tui.screens.base import MonitorScreen
+from trainmon.tui.screens.compare import CompareScreen
+from trainmon.tui.screens.evidence import EvidenceScreen
+from trainmon.tui.screens.fleet import FleetScreen
+from trainmon.tui.screens.help import HelpPane, HelpScreen
+from trainmon.tui.screens.log import LogScreen
+from trainmon.tui.screens.run import RunScreen
+from trainmon.tui.screens.triage import TriageScreen
+from trainmon.tui.widgets.chart_grid import ChartGrid
+from trainmon.tui.widgets.filter_bar import FilterBar
+from trainmon.tui.widgets.lines import LineList
+
+Check = Callable[[TrainmonApp, Pilot[None], str, str], Awaitable[None]]
+KINDS = {
+    keys.FLEET: FleetScreen,
+    keys.RUN: RunScreen,
+    keys.TRIAGE: TriageScreen,
+    keys.EVIDENCE: EvidenceScreen,
+    keys.COMPARE: CompareScreen,
+    keys.LOG: LogScreen,
+    keys.HELP: HelpScreen,
+}
+
+
+def place(app: TrainmonApp) -> int:
+    """Where the cursor of the focused pane is."""
+    pane = app.screen.focused
+    assert isinstance(pane, LineList | ChartGrid)
+    return pane.cursor
+
+
+def last_place(app: TrainmonApp) -> int:
+    pane = app.screen.focused
+    if isinstance(pane, HelpPane):
+        return max(0, pane.count - pane.page)
+    return len(pane.charts) - 1 if isinstance(pane, ChartGrid) else pane.count - 1  # type: ignore[union-attr]
+
+
+async def opens(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    if kind == keys.COMPARE:
+        assert app.screen.query_one(ChartGrid).enlarged == "1"
+        return
+    wanted = {keys.FLEET: RunScreen, keys.RUN: EvidenceScreen, keys.TRIAGE: EvidenceScreen, keys.EVIDENCE: LogScreen}
+    assert isinstance(app.screen, wanted[kind])
+
+
+def goes_to(screen: type[MonitorScreen]) -> Check:
+    async def check(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+        await pilot.press(key)
+        await pilot.pause()
+        assert isinstance(app.screen, screen)
+
+    return check
+
+
+async def walks(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    def step() -> str:
+        screen = app.screen
+        if isinstance(screen, EvidenceScreen):
+            return screen.step or ""
+        assert isinstance(screen, TriageScreen)
+        assert screen.steps.current is not None
+        return screen.steps.current.id
+
+    assert step() == "loss"
+    await pilot.press(key)
+    await pilot.pause()
+    assert step() == {"n": "gradients", "N": "job"}[key]
+
+
+async def jumps_to_error(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press("escape", "k", "k", "l")  # the run that ran out of memory has errors
+    await pilot.pause()
+    assert isinstance(app.screen, LogScreen)
+    found = []
+    for _ in range(3):
+        await pilot.press(key)
+        await pilot.pause()
+        assert app.screen.pane.current is not None
+        found.append(app.screen.pane.current.line_no)
+    assert found == ([3989, 3990, 3989] if key == "e" else [3990, 3989, 3990])
+
+
+def asks(what: str) -> Check:
+    async def check(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+        if kind == keys.RUN:
+            await pilot.press("tab")
+        await pilot.press(key)
+        await pilot.pause()
+        asked = [one for one in source_of(app).asked if one[0] == what]
+        assert len(asked) == 1
+        assert asked[0][1:3] == ("olmo-7b-lr-hot", "loss.nonfinite:nonfinite:loss.train:0:3601")
+
+    return check
+
+
+async def pins(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    before = list(app.pins)
+    await pilot.press(key)
+    await pilot.pause()
+    assert len(app.pins) == len(before) + 1
+    await pilot.press(key)
+    await pilot.pause()
+    assert app.pins == before
+
+
+async def compares(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    assert not isinstance(app.screen, CompareScreen), "needs two pinned runs"
+    app.pins = [row.id for row in app.rows[:3]]
+    await pilot.press(key)
+    await pilot.pause()
+    assert isinstance(app.screen, CompareScreen)
+
+
+async def toggles_view(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    grid = app.screen.query_one(ChartGrid)
+    together = len(grid.charts)
+    await pilot.press(key)
+    await pilot.pause()
+    assert len(grid.charts) == 2 * together
+    await pilot.press(key)
+    await pilot.pause()
+    assert len(grid.charts) == together
+
+
+async def changes_axis(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    assert "by step" in text_of(app)
+    await pilot.press(key)
+    await pilot.pause()
+    assert "by tokens" in text_of(app)
+    assert app.screen.query_one(ChartGrid).charts[0].x_range == pytest.approx((524_288, 4000 * 524_288))
+
+
+async def filters(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    assert app.screen.query_one(FilterBar).is_open
+    await pilot.press(*("moe" if kind == keys.FLEET else "checkpoint"))
+    await pilot.pause()
+    assert isinstance(app.screen, MonitorScreen)
+    pane = app.screen.panes()[0]
+    assert isinstance(pane, LineList)
+    assert pane.count == (1 if kind == keys.FLEET else 6)
+    await pilot.press("enter")
+    await pilot.pause()
+    assert not app.screen.query_one(FilterBar).is_open
+    assert pane.has_focus
+    assert pane.count == (1 if kind == keys.FLEET else 6)
+    await pilot.press("escape")
+    await pilot.pause()
+    assert pane.count > 6
+
+
+async def sorts(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    assert isinstance(app.screen, FleetScreen)
+    seen = []
+    for _ in range(8):
+        await pilot.press(key)
+        await pilot.pause()
+        seen.append(app.screen.order)
+        if app.screen.order == "name":
+            names = [row.run.name for row in app.screen.table.rows]
+            assert names == sorted(names)
+    assert seen[-1] == "trouble"
+    assert len(set(seen)) == 8
+
+
+async def only_troubled(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    assert isinstance(app.screen, FleetScreen)
+    await pilot.press(key)
+    await pilot.pause()
+    assert {row.run.verdict.value for row in app.screen.table.rows} == {"WARN", "FAIL"}
+    await pilot.press(key)
+    await pilot.pause()
+    assert app.screen.table.count == 10
+
+
+async def enlarges(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    grid = app.screen.query_one(ChartGrid)
+    await pilot.press(key)
+    await pilot.pause()
+    if key in "789":  # a dense run without these signals: says why instead
+        assert grid.enlarged == ""
+        assert len(app._notifications) == 1
+        return
+    assert grid.enlarged == key
+    assert not app.screen.query_one("#alerts").display
+    await pilot.press(key)
+    await pilot.pause()
+    assert grid.enlarged == ""
+    assert app.screen.query_one("#alerts").display
+
+
+async def other_run(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    assert (
+        app.screen.run_id.name
+        == {  # type: ignore[attr-defined]
+            "left_square_bracket": "mamba-3b-hung",
+            "right_square_bracket": "moe-16x1b",
+        }[key]
+    )
+    assert app.screen.run_id.name in text_of(app).splitlines()[0]  # type: ignore[attr-defined]
+
+
+async def moves_down(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press("g")
+    await pilot.press(key)
+    await pilot.pause()
+    assert 0 < place(app) <= last_place(app)
+
+
+async def moves_up(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press("G")
+    await pilot.press(key)
+    await pilot.pause()
+    assert place(app) < last_place(app)
+
+
+async def to_top(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press("G")
+    await pilot.press(key)
+    assert place(app) == 0
+
+
+async def to_bottom(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    assert place(app) == last_place(app)
+
+
+async def sideways(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    assert isinstance(app.screen, LogScreen)
+    await pilot.press("right", "right", key)
+    assert app.screen.pane.shift == (60 if key == "right" else 20)
+
+
+async def next_pane(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    screen = app.screen
+    assert isinstance(screen, MonitorScreen)
+    panes = [pane for pane in screen.panes() if pane.display]
+    assert screen.focused is panes[0]
+    for step in range(1, len(panes) + 1):
+        await pilot.press(key)
+        assert screen.focused is panes[(step if key == "tab" else -step) % len(panes)]
+
+
+async def goes_back(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    deep = len(app.screen_stack)
+    await pilot.press(key)
+    await pilot.pause()
+    assert len(app.screen_stack) == max(2, deep - 1)
+    assert isinstance(app.screen, MonitorScreen)
+
+
+async def helps(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    if kind == keys.HELP:
+        assert isinstance(app.screen, FleetScreen)
+        return
+    assert isinstance(app.screen, HelpScreen)
+    assert f"keys of the {kind} screen" in text_of(app)
+
+
+async def shows_palette(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    assert type(app.screen).__name__ == "CommandPalette"
+
+
+async def quits(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    assert app._exit
+    assert app.return_code == 0
+
+
+CHECKS: dict[str, Check] = {
+    "open": opens,
+    "triage": goes_to(TriageScreen),
+    "step.next": walks,
+    "step.previous": walks,
+    "log": goes_to(LogScreen),
+    "error.next": jumps_to_error,
+    "error.previous": jumps_to_error,
+    "acknowledge": asks("acknowledge"),
+    "snooze": asks("snooze"),
+    "pin": pins,
+    "compare": compares,
+    "view": toggles_view,
+    "axis": changes_axis,
+    "filter": filters,
+    "sort": sorts,
+    "troubled": only_troubled,
+    **{f"chart.{n}": enlarges for n in range(1, 10)},
+    "run.previous": other_run,
+    "run.next": other_run,
+    "down": moves_down,
+    "up": moves_up,
+    "page.down": moves_down,
+    "page.up": moves_up,
+    "top": to_top,
+    "bottom": to_bottom,
+    "left": sideways,
+    "right": sideways,
+    "pane.next": next_pane,
+    "pane.previous": next_pane,
+    "back": goes_back,
+    "help": helps,
+    "palette": shows_palette,
+    "quit": quits,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "key_id", "key"),
+    [(kind, key.id, key.keys.partition(",")[0]) for kind in keys.SCREENS for key in keys.keys_of(kind)],
+)
+async def test_key(kind: str, key_id: str, key: str) -> None:
+    async with running(kind) as (app, pilot):
+        assert isinstance(app.screen, KINDS[kind])
+        await CHECKS[key_id](app, pilot, kind, key)
+
+
+@pytest.mark.parametrize("kind", keys.SCREENS)
+async def test_every_way_to_write_a_key_is_bound(kind: str) -> None:
+    async with running(kind) as (app, _):
+        active = app.screen.active_bindings
+        for key in keys.keys_of(kind):
+            for one in key.keys.split(","):
+                if one != "ctrl+p":  # the app's own binding, to the same palette
+                    assert active[one].binding.action == key.action, one
+
+
+def test_every_screen_has_a_way_and_every_action_exists() -> None:
+    assert set(WAYS) == set(keys.SCREENS) == set(KINDS)
+    for kind in keys.SCREENS:
+        for key in keys.keys_of(kind):
+            assert hasattr(KINDS[kind], f"action_{key.action.partition('(')[0]}"), (kind, key.id)
+
+
+def test_a_key_means_one_thing() -> None:
+    meaning: dict[str, str] = {}
+    for key in keys.KEYS:
+        for one in key.keys.split(","):
+            assert meaning.setdefault(one, key.id) == key.id
+    assert len({key.id for key in keys.KEYS}) == len(keys.KEYS)
