@@ -1,0 +1,74 @@
+"""LevelDB's log framing as W&B uses it: 32 KiB blocks of chunks, header CRC-32 (IEEE) of type and data, length, type."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+BLOCK = 32 * 1024
+_HEADER = struct.Struct("<IHB")
+_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_TYPE_BYTES = {kind: bytes([kind]) for kind in (_FULL, _FIRST, _MIDDLE, _LAST)}
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecords:
+    """`records`: file offset and bytes of each; `damaged`: offsets where a block could not be read further; `end`:
+    how far the data was used up: to the end of the last whole record, padding and damage included."""
+
+    records: list[tuple[int, bytes]]
+    damaged: list[int]
+    end: int
+
+
+def read_log(data: bytes, offset: int) -> LogRecords:
+    """The whole records of `data`, which begins at byte `offset` of the file and at the beginning of a chunk, of
+    padding, or within damage already told of."""
+    records: list[tuple[int, bytes]] = []
+    damaged: list[int] = []
+    at = end = 0
+    parts: list[bytes] = []
+    first = -1
+    while at < len(data):
+        room = BLOCK - (offset + at) % BLOCK
+        if room < _HEADER.size:
+            at += room
+            end = _used(at, end, parts, data)
+            continue
+        if at + _HEADER.size > len(data):
+            break
+        crc, size, kind = _HEADER.unpack_from(data, at)
+        stop = at + _HEADER.size + size
+        if kind == 0 and size == 0 and crc == 0:
+            if at + room > len(data):
+                break
+            at, parts, first = at + room, [], -1
+            end = at
+            continue
+        body = data[at + _HEADER.size : stop]
+        is_possible = kind in _TYPE_BYTES and _HEADER.size + size <= room
+        if is_possible and stop > len(data):
+            break
+        if not is_possible or zlib.crc32(body, zlib.crc32(_TYPE_BYTES[kind])) != crc:
+            if at + room > len(data):
+                break
+            damaged.append(offset + at)
+            at, parts, first = at + room, [], -1
+            end = at
+            continue
+        if kind in (_FULL, _FIRST):
+            parts, first = [body], at
+        elif parts:
+            parts.append(body)
+        at = stop
+        if kind in (_FULL, _LAST):
+            if parts:
+                records.append((offset + first, b"".join(parts)))
+            parts, first = [], -1
+            end = at
+    return LogRecords(records, damaged, min(end, len(data)))
+
+
+def _used(at: int, end: int, parts: list[bytes], data: bytes) -> int:
+    return end if parts else min(at, len(data))

@@ -1,0 +1,99 @@
+"""Parquet tables (W&B history exports and the like), through pyarrow, which is imported when one is met."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trainmon.tails.formats.base import DocumentFormat
+from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.records import RecordReader
+from trainmon.tails.formats.stamps import stamp_order
+from trainmon.tails.formats.struct_plan import Columns, Marks
+from trainmon.tails.record import Mark, Note, NoteKind, Parsed
+
+_MAGIC = b"PAR1"
+_HEAD_ROWS = 64
+
+
+class Parquet(DocumentFormat):
+    """A table; a null is "not logged", a NaN was logged."""
+
+    name = "parquet"
+    samples: ClassVar[tuple[bytes, ...]] = (b"PAR1\x15\x04\x15\x10\x15\x14L\x15\x02\x15\x00",)
+
+    @classmethod
+    def sniff(cls, head: bytes) -> float:
+        """Whether the file begins with Parquet's magic."""
+        return 0.99 if head.startswith(_MAGIC) else 0.0
+
+    def parse(self, data: bytes) -> Parsed:
+        """See `DocumentFormat`."""
+        try:
+            arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+        except ImportError:
+            return self._only_note(f"install trainmon[parquet] to read {self.source}")
+        try:
+            table = parquet.read_table(arrow.BufferReader(data))
+        except (arrow.ArrowException, OSError, ValueError) as error:
+            out = self._only_note(f"{self.source}: not a whole parquet file ({str(error).splitlines()[0][:120]})")
+            out.unreadable = 1
+            return out
+        return self._read(table, arrow.types)
+
+    def _read(self, table: Any, types: Any) -> Parsed:
+        columns: Columns = {}
+        marks: Marks = {}
+        texts: dict[str, list[str | None]] = {}
+        for name in dict.fromkeys(table.column_names):
+            field = table.column(table.column_names.index(name))
+            if types.is_integer(field.type) or types.is_floating(field.type) or types.is_decimal(field.type):
+                made = _column(field)
+                if made is not None:
+                    columns[name] = made[0]
+                    if made[1] is not None:
+                        marks[name] = made[1]
+            elif types.is_timestamp(field.type):
+                columns[name] = _seconds(field)
+            elif types.is_string(field.type) and stamp_order(name) is not None:
+                texts[name] = field.to_pylist()
+        reader = RecordReader(self.source)
+        head = [
+            {key: float(column[row]) for key, column in columns.items() if not np.isnan(column[row])}
+            for row in range(min(_HEAD_ROWS, table.num_rows))
+        ]
+        for index, values in enumerate(head):
+            if reader.chooser.consider(values, head[index + 1 : index + 1 + reader.chooser.LOOK_AHEAD], final=True):
+                break
+        rows = np.arange(table.num_rows, dtype=np.int64)
+        Bulk(reader).add_columns(columns, marks, texts, np.zeros(len(rows), np.int64), rows + 1)
+        out = reader.take()
+        out.lines = table.num_rows
+        return out
+
+    def _only_note(self, text: str) -> Parsed:
+        return Parsed(notes=[Note(self.source, 0, 0, NoteKind.FILE, text)])
+
+
+def _column(field: Any) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """(n,) float64 and the marks of values that are logged but no numbers; None when nothing was logged."""
+    absent = np.asarray(field.is_null().combine_chunks().to_numpy(zero_copy_only=False), np.bool_)
+    if absent.all():
+        return None
+    column = np.array(field.to_pylist(), np.float64)
+    odd = ~absent & ~np.isfinite(column)
+    if not odd.any():
+        return column, None
+    marks = np.where(absent, Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
+    marks[odd & np.isnan(column)] = Mark.NAN
+    marks[odd & (column > 0)] = Mark.POS_INF
+    marks[odd & (column < 0)] = Mark.NEG_INF
+    return column, marks
+
+
+def _seconds(field: Any) -> np.ndarray:
+    """(n,) seconds since the epoch of a column of time stamps."""
+    nanoseconds = field.cast("timestamp[ns]").cast("int64").to_pylist()
+    return np.array([np.nan if value is None else value / 1e9 for value in nanoseconds], np.float64)
