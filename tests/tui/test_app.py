@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -240,7 +241,12 @@ async def test_nothing_is_drawn_while_nothing_changes(monkeypatch: pytest.Monkey
     async with running(keys.RUN) as (app, pilot):
         drawn: list[object] = []
         update = app._display
-        monkeypatch.setattr(app, "_display", lambda *args: (drawn.append(args), update(*args)))
+
+        def count(*args: Any) -> None:
+            drawn.append(args)
+            update(*args)
+
+        monkeypatch.setattr(app, "_display", count)
         for _ in range(20):
             app.poll()
             app._tick()

@@ -16,6 +16,7 @@ from trainmon.tui.screens.evidence import EvidenceScreen
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.screens.help import HelpPane, HelpScreen
 from trainmon.tui.screens.log import LogScreen
+from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.screens.run import RunScreen
 from trainmon.tui.screens.triage import TriageScreen
 from trainmon.tui.widgets.chart_grid import ChartGrid
@@ -210,14 +211,10 @@ async def enlarges(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) ->
 async def other_run(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
     await pilot.press(key)
     await pilot.pause()
-    assert (
-        app.screen.run_id.name
-        == {  # type: ignore[attr-defined]
-            "left_square_bracket": "mamba-3b-hung",
-            "right_square_bracket": "moe-16x1b",
-        }[key]
-    )
-    assert app.screen.run_id.name in text_of(app).splitlines()[0]  # type: ignore[attr-defined]
+    assert isinstance(app.screen, RunBound)
+    name = {"left_square_bracket": "mamba-3b-hung", "right_square_bracket": "moe-16x1b"}[key]
+    assert app.screen.run_id.name == name
+    assert name in text_of(app).splitlines()[0]
 
 
 async def moves_down(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
