@@ -80,7 +80,7 @@ class _Search:
         ]
         if self.has_stdin:
             runs.append(RunFiles("stdin", "-", (RunFile(STDIN, "stdout"),)))
-        return Discovery(tuple(runs), tuple(self.problems), self._searched(), tuple(targets), self.cwd)
+        return Discovery(tuple(runs), tuple(self.problems), self._searched(targets), tuple(targets), self.cwd)
 
     def _take(self, target: Target) -> None:
         if target.kind is TargetKind.STDIN:
@@ -190,9 +190,9 @@ class _Search:
             kept.append(place)
         return [self.groups[place] for place in sorted(kept)]
 
-    def _searched(self) -> str:
+    def _searched(self, targets: Sequence[str]) -> str:
         if not self.places:
-            return ""
+            return f"looked for {', '.join(show(text) for text in targets[:5])}{', ...' if len(targets) > 5 else ''}"
         places = ", ".join(show(place) for place in self.places[:3]) + (", ..." if len(self.places) > 3 else "")
         return (
             f"looked below {places} ({self.folders} directories, {self.entries} files) for files that hold numbers of a"

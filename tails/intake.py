@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import queue
-import select
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -17,10 +16,10 @@ from trainmon.tails.fstype import Mount, mount_of, read_mounts
 from trainmon.tails.ingest import Detect
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
-from trainmon.tails.reader import BUDGET_BYTES, ConfigFile, IntakeItem, Lines, Reader, Source, joined
+from trainmon.tails.reader import BUDGET_BYTES, ConfigFile, IntakeItem, Lines, Reader, Source, failed, joined
 from trainmon.tails.record import Parsed
 from trainmon.tails.scan import CHECKPOINT
-from trainmon.tails.stdin_source import StdinTail
+from trainmon.tails.stdin_source import StdinTail, is_readable
 from trainmon.tails.tail import Tail, TailUpdate
 from trainmon.tails.target import TargetError, TargetKind, parse
 
@@ -97,6 +96,11 @@ class Intake:
             if reader.watcher.problem:
                 lines.append(reader.watcher.problem)
         return tuple(dict.fromkeys(lines))
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether the targets were looked for at least once."""
+        return self._is_scanned.is_set()
 
     @property
     def is_done(self) -> bool:
@@ -265,20 +269,27 @@ def read_all(
         if file.path == STDIN:
             yield from _stdin_items(run.name, StdinTail(stdin_fd, clock=clock, detect=detect), threading.Event())
             continue
-        tail = _open(file, clock, detect, must_reopen=False)
-        if isinstance(tail, ConfigFile):
-            content = tail.poll()
-            empty = TailUpdate(Parsed())
-            yield IntakeItem(run.name, str(file.path), empty, tail.status(), file.role, content, is_ended=True)
-            continue
-        more = True
-        while more:
-            update = tail.poll(BUDGET_BYTES)
-            more = update.more
-            if not more:
-                update = joined(update, tail.finish())
-            yield IntakeItem(run.name, str(file.path), update, tail.status(), file.role, is_ended=not more)
-        tail.release()
+        source = Source(run.name, file.path, file.role, _open(file, clock, detect, must_reopen=False))
+        try:
+            yield from _whole(source)
+        except Exception as error:  # the top of this worker: one file that fails must not hide the others
+            yield failed(source, error)
+
+
+def _whole(source: Source) -> Iterator[IntakeItem]:
+    tail, name, path, role = source.tail, source.run_name, source.label, source.role
+    if isinstance(tail, ConfigFile):
+        content = tail.poll()
+        yield IntakeItem(name, path, TailUpdate(Parsed()), tail.status(), role, content, is_ended=True)
+        return
+    more = True
+    while more:
+        update = tail.poll(BUDGET_BYTES)
+        more = update.more
+        if not more:
+            update = joined(update, tail.finish())
+        yield IntakeItem(name, path, update, tail.status(), role, is_ended=not more)
+    tail.release()
 
 
 def _stdin_items(name: str, tail: StdinTail, stop: threading.Event) -> Iterator[IntakeItem]:
@@ -291,7 +302,7 @@ def _stdin_items(name: str, tail: StdinTail, stop: threading.Event) -> Iterator[
         if tail.is_ended:
             return
         if not update.more:
-            select.select([tail.fd], [], [], _STDIN_WAIT_S)
+            is_readable(tail.fd, _STDIN_WAIT_S)
 
 
 def _open(file: RunFile, clock: Clock, detect: Detect, *, must_reopen: bool) -> Tail | ConfigFile:

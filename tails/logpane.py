@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import deque
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmon.tails.lines import Chunk
@@ -13,6 +14,7 @@ from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.status import LogLine
 from trainmon.tails.text import printable
 
+_MAX_HELD_BYTES = 8 << 20
 _SPACING_BYTES = 256 << 10
 _MAX_ENTRIES = 8192
 _BLOCK_BYTES = 256 << 10
@@ -37,6 +39,15 @@ _MILD = frozenset(
 Kinds = dict[int, tuple[str, float | None]]
 
 
+@dataclass(slots=True)
+class _Held:
+    """A chunk that no one asked the lines of yet, and what its format said with it."""
+
+    chunk: Chunk
+    lines: int
+    said: list[Parsed] = field(default_factory=list)
+
+
 class LogPane:
     """The last `keep` lines of a file. Chunks are kept as they are until `take` makes lines of them."""
 
@@ -44,34 +55,40 @@ class LogPane:
         self.path = path
         self.lines: deque[LogLine] = deque(maxlen=keep)
         self._keep = keep
-        self._chunks: deque[tuple[Chunk, int]] = deque()
+        self._chunks: deque[_Held] = deque()
         self._held_lines = 0
-        self._said: list[Parsed] = []
+        self._held_bytes = 0
 
     def add(self, chunk: Chunk) -> None:
         """Notes the next chunk of the file."""
-        count = chunk.data.count(b"\n") + 1
-        self._chunks.append((chunk, count))
-        self._held_lines += count
-        while self._held_lines - self._chunks[0][1] > self._keep:
-            self._held_lines -= self._chunks.popleft()[1]
+        held = _Held(chunk, chunk.data.count(b"\n") + 1)
+        self._chunks.append(held)
+        self._held_lines += held.lines
+        self._held_bytes += len(chunk.data)
+        while len(self._chunks) > 1 and (
+            self._held_lines - self._chunks[0].lines > self._keep or self._held_bytes > _MAX_HELD_BYTES
+        ):
+            first = self._chunks.popleft()
+            self._held_lines -= first.lines
+            self._held_bytes -= len(first.chunk.data)
 
     def learn(self, parsed: Parsed) -> None:
-        """Notes what the format made of the chunks."""
-        if parsed.records or parsed.notes:
-            self._said.append(parsed)
-            del self._said[:-64]
+        """Notes what the format made of the last chunk."""
+        if self._chunks and (parsed.records or parsed.notes):
+            self._chunks[-1].said.append(parsed)
 
     def take(self) -> tuple[LogLine, ...]:
         """The lines that came since the last `take`, at most `keep`; one whose number was given before is that
         line as it reads now."""
         if not self._chunks:
             return ()
-        first = self._chunks[0][0].line_no
-        kinds = _kinds(self._said, max(first, self._last_line_no() - self._keep), self._keep)
+        first = self._chunks[0].chunk.line_no
+        last = self._chunks[-1].chunk.line_no + self._chunks[-1].lines
+        said = [parsed for held in self._chunks for parsed in held.said]
+        kinds = _kinds(said, max(first, last - self._keep), self._keep)
         fresh: dict[int, LogLine] = {}
-        for chunk, _ in self._chunks:
-            for line_no, raw in _last_lines(chunk, self._keep):
+        for held in self._chunks:
+            for line_no, raw in _last_lines(held.chunk, self._keep):
                 if raw or line_no not in fresh:
                     fresh[line_no] = _log_line(self.path, line_no, raw, kinds)
         new = tuple(fresh[line_no] for line_no in sorted(fresh))[-self._keep :]
@@ -80,12 +97,8 @@ class LogPane:
         self.lines.extend(new)
         self._chunks.clear()
         self._held_lines = 0
-        self._said.clear()
+        self._held_bytes = 0
         return new
-
-    def _last_line_no(self) -> int:
-        chunk, count = self._chunks[-1]
-        return chunk.line_no + count
 
 
 class LineIndex:

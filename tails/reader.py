@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmon.tails.clock import Clock
@@ -34,6 +34,7 @@ Lines = Future[list[LogLine]]
 class IntakeItem:
     """What one poll of one file gave.
 
+    `path`: stays the same when the file's place changes (the next checkpoint's state); `status.path` is the place.
     `config`: the content of a settings file (role "config"), at first and when it changed; such items hold no
     records. `is_ended`: nothing more will come from this source (it was read to its end, or stdin closed).
     """
@@ -87,13 +88,17 @@ class ConfigFile:
 
 @dataclass(slots=True)
 class Source:
-    """A file that a reader owns."""
+    """A file that a reader owns. `label` is its path in all items, also after it moved on to another `path`."""
 
     run_name: str
     path: Path
     role: str
     tail: Tail | ConfigFile
-    told: FileStatus | None = field(default=None)
+    told: FileStatus | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self.label = self.label or str(self.path)
 
 
 class Reader(threading.Thread):
@@ -180,7 +185,7 @@ class Reader(threading.Thread):
         try:
             item, more = self._poll(source, budget)
         except Exception as error:  # the top of this worker: one source that fails must not stop the others
-            item, more = self._failed(source, error), False
+            item, more = failed(source, error), False
         finally:
             self.busy_with = None
         has_news = not item.update.is_empty or item.config is not None
@@ -218,12 +223,7 @@ class Reader(threading.Thread):
         config: bytes | None = None,
         is_ended: bool = False,
     ) -> IntakeItem:
-        return IntakeItem(source.run_name, str(source.path), update, status, source.role, config, is_ended)
-
-    def _failed(self, source: Source, error: Exception) -> IntakeItem:
-        problem = f"{show(source.path)}: reading failed inside trainmon ({type(error).__name__}: {show(str(error))})"
-        status = replace(source.tail.status(), problem=f"{problem}; please report it")
-        return self._item(source, TailUpdate(Parsed()), status, is_ended=True)
+        return IntakeItem(source.run_name, source.label, update, status, source.role, config, is_ended)
 
     def _put(self, item: IntakeItem) -> None:
         while not self._stop_event.is_set():
@@ -279,6 +279,13 @@ class Reader(threading.Thread):
             answer.set_result(tail.line_at(line_no, context) if isinstance(tail, Tail) else [])
         except Exception as error:  # the top of this worker: who waits for the lines is told
             answer.set_exception(error)
+
+
+def failed(source: Source, error: Exception) -> IntakeItem:
+    """The last item of a source whose reading raised what it never should."""
+    words = f"reading failed inside trainmon ({type(error).__name__}: {show(str(error))}); please report it"
+    status = replace(source.tail.status(), problem=f"{show(source.path)}: {words}")
+    return IntakeItem(source.run_name, source.label, TailUpdate(Parsed()), status, source.role, is_ended=True)
 
 
 def joined(first: TailUpdate, last: TailUpdate) -> TailUpdate:

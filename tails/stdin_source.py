@@ -33,6 +33,13 @@ def take_stdin() -> int:
     return fd
 
 
+def is_readable(fd: int, timeout_s: float = 0.0) -> bool:
+    """Whether a read of `fd` would return at once (bytes, its end, or an error), waiting up to `timeout_s` for it."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(1000 * timeout_s))
+
+
 class StdinTail:
     """What a `Tail` is to a file, for the pipe `fd`: the same interface. `poll` never blocks."""
 
@@ -84,7 +91,7 @@ class StdinTail:
         data = b""
         if not self.is_ended:
             try:
-                if select.select([self.fd], [], [], 0)[0]:
+                if is_readable(self.fd):
                     data = os.read(self.fd, budget_bytes)
                     if not data:
                         self._end("")
@@ -93,7 +100,7 @@ class StdinTail:
         self._read_bytes += len(data)
         if data:
             self._newest_at = self._clock.wall()
-        more = bool(data) and self._has_more()
+        more = bool(data) and is_readable(self.fd)
         parsed = self._ingest.feed(data, is_at_end=not more, is_final=self.is_ended)
         self._finish_when_quiet(data, parsed)
         return TailUpdate(parsed, False, more, () if more else self._pane.take())
@@ -126,9 +133,6 @@ class StdinTail:
     def line_at(self, line_no: int, context: int = 10) -> list[LogLine]:
         """The lines around `line_no` that are still kept: a pipe cannot be read again."""
         return [line for line in self._pane.lines if abs(line.line_no - line_no) <= context]
-
-    def _has_more(self) -> bool:
-        return bool(select.select([self.fd], [], [], 0)[0])
 
     def _end(self, problem: str) -> None:
         self.is_ended = True

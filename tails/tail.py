@@ -130,7 +130,7 @@ class Tail:
         mtime = reader.mtime if reader is not None else self._follower.mtime
         size = reader.size if reader is not None else self._follower.size
         return FileStatus(
-            path=self._source,
+            path=str(self.path),
             format=self._ingest.label,
             size_bytes=size,
             read_bytes=size if reader is not None else self._follower.offset,

@@ -295,3 +295,17 @@ def test_stdin_gives_way_to_the_terminal() -> None:
     child = pexpect.spawn("/bin/sh", ["-c", 'echo "1 2.5" | "$0" -c "$1"', sys.executable, script], encoding="utf-8")
     child.expect("a terminal", timeout=30)
     child.wait()
+
+
+def test_read_all_goes_on_after_a_format_that_fails(tmp_path: Path) -> None:
+    def breaks(head: bytes, source: str) -> Format | None:
+        if source.endswith("rank0.log"):
+            raise RuntimeError("a bug")
+        return detect(head, source)
+
+    for name in ("rank0.log", "rank1.log"):
+        (tmp_path / name).write_text("step 1 loss 2\n" + rows(0, 3))
+    [run] = discover([], tmp_path).runs
+    items = list(read_all(run, CLOCK, detect=breaks))
+    assert "report" in items[0].status.problem
+    assert steps(items)["rank1.log"] == [0, 1, 2]
