@@ -50,17 +50,21 @@ NAMES: dict[str, str] = {
     "number_of_parameters": "parameters",
     "number_of_trainable_parameters": "parameters",
     "model_params": "parameters",
-    "num_params": "parameters",
 }
 _WORDS = frozenset({"params_dtype", "precision", "optimizer"})
 _VALUE = r"([-+.\w]*\d[\w.,+-]*|torch\.\w+|[A-Za-z][\w.-]*)"
 _DOTTED = re.compile(rf"\s*(\w[\w -]*?) \.{{3,}} {_VALUE}")
-_SETTING = re.compile(rf"[\"'>\s]*([A-Za-z][\w .-]*?)[\"']?\s*(?:\([^)]*\)\s*)?(?::|=|: *=)\s*[\"']?{_VALUE}[\"']?,?\s*(?:\(.*\))?\s*$")
+_SETTING = re.compile(
+    rf"[\"'>\s]*([A-Za-z][\w .-]*?)[\"']?\s*(?:\([^)]*\)\s*)?(?::|=|: *=)\s*[\"']?{_VALUE}[\"']?,?\s*(?:\(.*\))?\s*$"
+)
 _INLINE = re.compile(rf"(?<![\w.])([a-z]\w*)\s?[:=]\s?{_VALUE}(?=[\s,)]|$)")
 _TABLE = re.compile(rf"\| ([A-Za-z][\w ()]*?)\s+\| {_VALUE}\s+\|")
 _PARAMETERS = re.compile(
-    r"(?:number of param(?:eter)?s|model params|total params?(?:eters)?|model size|num_parameters)\D{0,24}?([\d.,]+[KMBT]?)\b", re.I
+    r"(?:number of param(?:eter)?s|model[_ ]params|total param(?:eter)?s|num_parameters)\s*[:=]\s*([\d.,]+[KMBT]?)\b",
+    re.I,
 )
+_GPU = re.compile(r"NVIDIA ((?:GeForce |Tesla |RTX )?[A-Z]{1,4}\d{2,5}[\w-]*(?: \d+GB)?)|(AMD Instinct MI\d+\w*)")
+_GPU_MEMORY = re.compile(r"\d+MiB / {1,4}(\d+)MiB")
 _WORLD = re.compile(r"(?:distributed )?world[_ ]size\s*[:=]\s*(\d+)", re.I)
 _PROGRESS = re.compile(r"Progress on: \S+/([\d.]+k?)(?:it)? rate:")
 
@@ -70,10 +74,12 @@ TOKENS = (
     b"seq_length", b"max_seq_len", b"train_seq_len", b"total batch size", b"train_batch_tokens", b"clip_grad", b"gradient_clipping",
     b"max_grad_norm", b"grad_clip", b" lr ..", b"learning_rate:", b"learning rate (lr)", b"lr_warmup_iters", b"warmup_steps",
     b"warmup_iters", b"warmup iterations", b"num_layers", b"hidden_size", b"num_experts", b"world_size", b"world size",
-    b"save_interval", b"params_dtype", b"number of param", b"model params", b"num_params", b"model_params", b"progress on:",
-    b"number of trainable", b"total_batch_size", b"total_steps",
+    b"save_interval", b"params_dtype", b"number of param", b"model params", b"model_params", b"progress on:",
+    b"number of trainable", b"total_batch_size", b"total_steps", b"nvidia ", b"mib / ", b"amd instinct",
 )  # fmt: skip
-_COUNTS = frozenset({"total_steps", "batch_size", "seq_length", "tokens_per_batch", "warmup_steps", "num_layers", "parameters"})
+_COUNTS = frozenset(
+    {"total_steps", "batch_size", "seq_length", "tokens_per_batch", "warmup_steps", "num_layers", "parameters"}
+)
 _LONGEST = 4000
 
 
@@ -93,6 +99,12 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
     match = _PARAMETERS.search(text)
     if match is not None:
         return _fact("number_of_parameters", match[1])
+    match = _GPU.search(text)
+    if match is not None:
+        return [("gpu", match[1] or match[2])]
+    match = _GPU_MEMORY.search(text)
+    if match is not None:
+        return [("gpu_memory_bytes", float(match[1]) * 2**20)]
     match = _DOTTED.match(text) or _TABLE.match(text) or _SETTING.match(text)
     if match is not None:
         found = _fact(match[1], match[2])

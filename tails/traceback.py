@@ -13,7 +13,9 @@ _CHAIN = re.compile(
     r"\s*(?:During handling of the above exception|The above exception was the direct cause of the following)"
 )
 _EXCEPTION = re.compile(r"\s*(?:\|\s*)?(?P<name>[A-Za-z_][\w.]*)(?::(?:\s|$)|\s*$)")
-_KNOWN = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Timeout|Iteration|Group)?")
+_KNOWN = re.compile(
+    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Timeout|Iteration|Group)?"
+)
 _IGNORED = re.compile(r"Exception ignored (?:in|while)")
 _MAX_LINES = 600
 _SLACK_LINES = 12  # lines of others between two of one traceback
@@ -87,7 +89,9 @@ class Tracebacks:
                 if trace.idle >= 3 or _looks_new(text):
                     trace.is_done = True
             return
-        if text[:1] in (" ", "\t", "|") and not (text.startswith("  ") and _is_exception(text.strip(), indented=True, frames=trace.frames)):
+        if text[:1] in (" ", "\t", "|") and not (
+            text.startswith("  ") and _is_exception(text.strip(), indented=True, frames=trace.frames)
+        ):
             trace.frames += 1
             trace.idle = 0
             return
@@ -116,5 +120,9 @@ def _is_exception(text: str, *, indented: bool, frames: int) -> bool:
         return False
     name = match["name"].rpartition(".")[2]
     if indented:
-        return bool(frames > 1 and re.fullmatch(r"[A-Z]\w*(?:Error|Exception|Interrupt)", name) and text.startswith(match["name"] + ":"))
+        return bool(
+            frames > 1
+            and re.fullmatch(r"[A-Z]\w*(?:Error|Exception|Interrupt)", name)
+            and text.startswith(match["name"] + ":")
+        )
     return name[:1].isupper() and _KNOWN.fullmatch(match["name"]) is not None

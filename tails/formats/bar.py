@@ -54,7 +54,9 @@ def read_bar(text: str) -> Bar | None:
         label.strip().rstrip(":").strip(),
         with_multiplier(match["n"]),
         with_multiplier(total) if total and total != "?" else float("nan"),
-        clock_seconds(match["elapsed"].rpartition(", ")[2]) if "day" not in match["elapsed"] else clock_seconds(match["elapsed"]),
+        clock_seconds(match["elapsed"].rpartition(", ")[2])
+        if "day" not in match["elapsed"]
+        else clock_seconds(match["elapsed"]),
         text[match.end() :],
     )
 

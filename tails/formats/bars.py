@@ -14,7 +14,10 @@ from trainmon.tails.formats.template import Reading
 
 _STEP_KEYS = ("global_step", "step", "global step", "iteration", "iter")
 _EPOCH_OF = re.compile(r"epoch\s*[:=]?\s*[\[(]?\s*(\d+)(?:\s*/\s*(\d+))?", re.IGNORECASE)
-_SIDE = re.compile(r"map|load|token|generat|download|filter|extract|shard|cast|writ|fetch|sav|process|sanity|predict|convert|rank \d", re.I)
+_SIDE = re.compile(
+    r"map|load|token|generat|download|filter|extract|shard|cast|writ|fetch|sav|process|sanity|predict|convert|rank \d",
+    re.I,
+)
 _RESTART_S = 2.0
 
 
@@ -53,6 +56,8 @@ class Bars(Dialect):
             sink.bar = bar
         if bar.has_postfix and not is_side:
             self._offer(bar, line, sink)
+        elif bar.n == 0 and not is_side:
+            self._begin(bar, sink)
         behind = bar.rest[end_of(bar) :].strip()
         if behind:
             line.text = bar.rest[end_of(bar) :]
@@ -70,9 +75,20 @@ class Bars(Dialect):
             if bar.n < before.n and not _restarted(bar, before):
                 return
             self._give(label, sink)
+            if bar.n < before.n:
+                self._done.pop(label, None)
         for other in list(self._held):  # another bar moved: what it was drawn over is complete
             self._give(other, sink)
         self._held[label] = _Held(bar, line)
+
+    def _begin(self, bar: Bar, sink: Sink) -> None:
+        """An empty bar: the same one as before, drawn anew, unless it is a late worker's first frame."""
+        done = self._done.get(bar.label)
+        held = self._held.get(bar.label)
+        newest = max(done[0] if done else 0.0, held.bar.n if held else 0.0)
+        if newest > 1 or newest == bar.total:
+            self._give(bar.label, sink)
+            self._done.pop(bar.label, None)
 
     def _give(self, label: str, sink: Sink) -> None:
         held = self._held.pop(label, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trainmon.tails.formats.flat import METRIC, STEP_KEY
+from trainmon.tails.formats.flat import MEASURE, METRIC, SETTING, STEP_KEY
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import NUMBER, to_number
 from trainmon.tails.formats.sink import Sink
@@ -15,9 +15,22 @@ _ITEM = re.compile(
     rf"(?P<q>['\"])(?P<key>[^'\"]{{1,160}})(?P=q)\s*:\s*(?:(?P<v>['\"])(?P<text>[^'\"]*)(?P=v)"
     rf"|(?P<number>{NUMBER})(?=\s*[,}}\]\s])|(?P<array>(?:np\.\w+|tensor)\((?P<inner>{NUMBER})[^)]*\)))"
 )
-_STEP_KEYS = ("num_updates", "global_step", "train/global_step", "trainer/global_step", "_step", "step", "iteration", "iter", "it")
+_STEP_KEYS = (
+    "num_updates",
+    "global_step",
+    "train/global_step",
+    "trainer/global_step",
+    "_step",
+    "step",
+    "iteration",
+    "iter",
+    "it",
+)
 _SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second")
-_STEP_BEFORE = re.compile(r"(?:^|[\s\[(,|])([A-Za-z_ ]*?(?:step|iter(?:ation)?|update))s?\s*[:=#]?\s*(\d+)(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$", re.I)
+_STEP_BEFORE = re.compile(
+    r"(?:^|[\s\[(,|])([A-Za-z_ ]*?(?:step|iter(?:ation)?|update))s?\s*[:=#]?\s*(\d+)(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$",
+    re.I,
+)
 _MAX_ITEMS = 4000
 
 
@@ -59,7 +72,7 @@ class DictLine(Dialect):
     def read(self, line: Line, sink: Sink) -> bool:
         text = line.text
         start = text.find("{")
-        if start < 0 or text[start + 1 : start + 2] not in ("'", '"'):
+        if start < 0 or text[start + 1 : start + 2] not in ("'", '"') or "}" not in text[start:]:
             return False
         numbers, words = items_of(text[start:])
         if any(key in numbers for key in _SUMMARY):
@@ -92,7 +105,7 @@ class DictLine(Dialect):
             reading.total = float(match[3]) if match[3] else None
 
     def _beside_bar(self, reading: Reading, line: Line, sink: Sink) -> bool:
-        if not any(METRIC.search(key) for key in reading.values if key != "epoch"):
+        if not any(MEASURE.search(key) for key in reading.values) or any(SETTING.search(key) for key in reading.values):
             return False
         is_evaluation = any(key.startswith(("eval_", "test_")) for key in reading.values)
         bar = sink.bar if not is_evaluation else sink.main_bar
@@ -115,6 +128,8 @@ class DictLine(Dialect):
             sink.emit(reading, line)
             return True
         self.flush(sink)
+        if bar.total > 0:
+            sink.fact("total_steps", bar.total, line.line_no)
         self._bar_used, sink.main_bar = place, bar
         reading.step, reading.step_key, reading.total = bar.n, "bar", bar.total
         reading.time = None if line.prefix.time is not None else bar.elapsed
@@ -134,5 +149,3 @@ class DictLine(Dialect):
         for key, value in numbers.items():
             if value is not None:
                 sink.fact(f"final/{key}", value, line.line_no)
-
-

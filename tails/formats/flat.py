@@ -18,12 +18,19 @@ STEP_KEY = re.compile(
 )
 # What a trainer measures and a configuration seldom holds. One of these makes a line with a step a record.
 METRIC = re.compile(
-    r"loss|ppl|perplexity|bpb|bits.per|nll|reward|accura|\bacc\d?\b|grad.?norm|gnorm|\bnorm\b|\bgrad\b|entropy|"
+    r"loss|(?<![a-z])ppl|perplexity|bpb|bits.per|(?<![a-z])nll|reward|accura|\bacc\d?\b|grad.?norm|gnorm|\bnorm\b|\bgrad\b|entropy|"
     r"\bkl\b|\blr\b|learning.rate|\btok|throughput|t?flops?\b|\bmfu\b|\bce\b|xent|\bwps\b|\btps\b|score|return",
     re.IGNORECASE,
 )
-MEASURE = re.compile(r"loss|ppl|perplexity|bpb|nll|reward|accuracy|\bacc\b|score", re.IGNORECASE)
-EVAL_WORD = re.compile(r"(?<![A-Za-z])(?:eval(?:uation|uating)?|val(?:id(?:ation)?)?|test(?:ing)?|dev)(?![A-Za-z])", re.I)
+MEASURE = re.compile(r"loss|(?<![a-z])ppl|perplexity|bpb|(?<![a-z])nll|reward|accuracy|\bacc\b|score", re.IGNORECASE)
+# What a configuration holds and no result does.
+SETTING = re.compile(
+    r"weight(?!ed)|coef|loss_scale|lambda|threshold|alpha|beta|type|hidden|num_layers|size$|every|interval|factor|\beps$",
+    re.IGNORECASE,
+)
+EVAL_WORD = re.compile(
+    r"(?<![A-Za-z])(?:eval(?:uation|uating)?|val(?:id(?:ation)?)?|test(?:ing)?|dev)(?![A-Za-z])", re.I
+)
 # Epoch and place in it: ``Train: [0/10][290/1251]``, ``Epoch:[1/1](300/39695)``, ``Epoch [1/10], Step [100/500]``.
 _NESTED = re.compile(
     r"(?:\[\s*(?P<e1>\d+)\s*/\s*(?P<E1>\d+)\]|epoch\s*[:=]?\s*[\[(]?\s*(?P<e2>\d+)(?:\s*/\s*(?P<E2>\d+))?[\])]?)"
@@ -37,7 +44,8 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 _RANK_WORD = re.compile(r"^rank[-_ ]?\d+\s+")
-_LETTER = re.compile(r"[^\W\d_]")
+_REACHED = re.compile(r"['\"](?: reached)?")
+_LETTER = re.compile(r"[^\W\d_]|[_(]")
 _MAX_PAIRS = 4000
 _STEP_WITHIN = 4  # the step is among the first values of a line
 
@@ -47,8 +55,8 @@ def fields_of(pairs: list[Pair], others: list[tuple[int, int]]) -> list[tuple[st
     fields: list[tuple[str, tuple[int, int]]] = []
     seen: set[str] = set()
     for pair in pairs:
-        key = _RANK_WORD.sub("", pair.key)
-        if pair.prose or key in seen or not _LETTER.search(key):
+        key = _REACHED.sub("", _RANK_WORD.sub("", pair.key))
+        if pair.prose or key in seen or not _LETTER.match(key):
             others.append((pair.start, pair.end))
         else:
             seen.add(key)
@@ -125,9 +133,7 @@ def _mark_evaluation(text: str, shape: Shape) -> None:
     head = text[:start]
     head = head[: head.rfind(first_key.split(" (")[0])] if first_key.split(" (")[0] in head else head
     if EVAL_WORD.search(head):
-        shape.fields = [
-            (key if EVAL_WORD.search(key) else f"eval/{key}", span) for key, span in shape.fields
-        ]
+        shape.fields = [(key if EVAL_WORD.search(key) else f"eval/{key}", span) for key, span in shape.fields]
 
 
 class FlatDialect(Dialect):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, FlatDialect, shape_of
+from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, SETTING, FlatDialect, shape_of
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Shape
 
-_WEIGHT = re.compile(r"weight|coef|scale|lambda|threshold|alpha|beta|type|dim|size|every|interval|factor|rate$", re.I)
 _TYPICAL = re.compile(r"average|mean|validation|val\b|eval|test", re.IGNORECASE)
 _MAX_WORDS_OUTSIDE = 3
 
@@ -41,7 +40,7 @@ class Generic(FlatDialect):
         keys = [key for key, _ in shape.fields]
         if not all(MEASURE.search(key) or EVAL_WORD.search(key) for key in keys[:1]):
             return False
-        if any(_WEIGHT.search(key) for key in keys) or not any(MEASURE.search(key) for key in keys):
+        if any(SETTING.search(key) for key in keys) or not any(MEASURE.search(key) for key in keys):
             return False
         left = text
         for key in keys:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from trainmon.tails.formats.numbers import NUMBER
 
 # What looks like a number and is none: clocks, dates, versions, addresses, hexadecimal ids.
-_NOT_A_VALUE = r"\d+ days?\b(?:, \d+:\d\d:\d\d)?|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
+_NOT_A_VALUE = (
+    r"\d+ days?\b(?:, \d+:\d\d:\d\d)?|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
+)
 _TOKEN = re.compile(rf"(?<![\w.@#])(?<!\w[-+])(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))")
 _GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
 _SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=]| ?[:=])")

@@ -136,8 +136,11 @@ class Sink:
 
     def fact(self, key: str, value: float | str, line_no: int) -> None:
         """Takes one fact; it is passed on when it is new or changed."""
-        if value != value or self._known.get(key) == value:
+        known = self._known.get(key)
+        if value != value or known == value:
             return
+        if key == "world_size" and isinstance(known, float) and isinstance(value, float) and value < known:
+            return  # some part's own small world, such as a data loader's
         self._known[key] = value
         self._facts.append(Fact(self.source, line_no, key, value))
 

@@ -23,6 +23,9 @@ _METRIC_TOKENS: tuple[bytes, ...] = tuple(dict.fromkeys(token for dialect in DIA
 _MAX_LINE = 1 << 20
 _HEAD = 1 << 16
 _PIECE = 1 << 18
+_GLUED = "slurmstepd: error:"  # written by another process into the middle of a line
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_MAX_DULL = 8192
 _SNIFF = 0.1
 _TEXT_SHARE = 0.85
 
@@ -37,6 +40,8 @@ class Stdout(LineFormat):
         super().__init__(source)
         self._sink = Sink(source)
         self._dialects = [cls() for cls in DIALECTS]
+        self._multi_line = self._dialects[0]
+        self._dull: set[bytes] = set()  # shapes of lines that hold a word of interest and are no record
         self._notes = notes.NoteScanner(source)
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
 
@@ -99,7 +104,7 @@ class Stdout(LineFormat):
         at = 0
         index = 0
         while True:
-            is_open = self._notes.is_open or any(dialect.is_open for dialect in self._dialects[:1])
+            is_open = self._notes.is_open or self._is_open
             if not is_open:
                 while at < len(wanted) and wanted[at] < index:
                     at += 1
@@ -117,52 +122,90 @@ class Stdout(LineFormat):
                 )
             index += 1
 
-    def _line(self, raw: bytes, offset: int, line_no: int, is_metric: bool, is_noteworthy: bool, is_factual: bool) -> None:
+    def _line(
+        self, raw: bytes, offset: int, line_no: int, is_metric: bool, is_noteworthy: bool, is_factual: bool
+    ) -> None:
         if len(raw) > _MAX_LINE:
             head = raw[:_HEAD].decode("utf-8", "replace")
             self._sink.note(Note(self.source, line_no, offset, NoteKind.UNREADABLE, head[:500], self._sink.step))
             self._sink.unreadable += 1
             raw = raw[:_HEAD]
+        shape = b""
+        if is_metric and not is_noteworthy and not is_factual:
+            shape = raw.translate(_DIGITS)
+            if shape in self._dull and not self._is_open:
+                return
         text = raw.decode("utf-8", "replace")
         if "\0" in text:
             text = text.replace("\0", "")
         text = strip_escapes(text)
+        glued = text.find(_GLUED, 1)
+        if glued > 0:
+            self._text(text[:glued], offset, line_no, is_metric, is_noteworthy, is_factual)
+            text = text[glued:]
+        is_record = self._text(text, offset, line_no, is_metric, is_noteworthy, is_factual)
+        if shape and not is_record and not self._is_open:
+            if len(self._dull) >= _MAX_DULL:
+                self._dull.clear()
+            self._dull.add(shape)
+
+    def _text(
+        self, text: str, offset: int, line_no: int, is_metric: bool, is_noteworthy: bool, is_factual: bool
+    ) -> bool:
+        """Reads one line's text; whether it was a record or a bar."""
         prefix = read_prefix(text)
         line_number, line_prefix = self._line_prefix
         if prefix.time is None and line_number == line_no and line_prefix.time is not None:
-            prefix = Prefix(prefix.at, prefix.rank or line_prefix.rank, line_prefix.time, line_prefix.time_kind)
+            prefix = _dated(prefix, line_prefix)
         self._line_prefix = (line_no, prefix)
-        body = text[prefix.at :]
+        line = Line(text[prefix.at :], offset, line_no, prefix)
         self._sink.was_templated = False
-        is_record = (is_metric or self._dialects[0].is_open) and self._records(Line(body, offset, line_no, prefix))
+        is_record = False
+        if is_metric or self._is_open:
+            had_records = self._sink.has_records
+            is_record, line = self._records(line)
+            if self._sink.has_records and not had_records:
+                self._dull.clear()  # what is taken for a record depends on whether there were any
         if is_factual and not is_record:
-            for key, value in facts.facts_of(body):
+            for key, value in facts.facts_of(line.text):
                 self._sink.fact(key, value, line_no)
         if is_noteworthy and not self._sink.was_templated:
-            for note in self._notes.scan(body, prefix, line_no, offset, self._sink.step):
+            for note in self._notes.scan(line.text, line.prefix, line_no, offset, self._sink.step):
                 self._sink.note(note)
+        return is_record
 
-    def _records(self, line: Line) -> bool:
-        """Whether `line` was read as a record, of a known shape or by a dialect."""
+    @property
+    def _is_open(self) -> bool:
+        """Whether a record of several lines is begun."""
+        return self._multi_line.is_open
+
+    def _records(self, line: Line) -> tuple[bool, Line]:
+        """Whether `line` was read as a record; and what of it is left to be read as words."""
         sink = self._sink
+        is_read = False
         while True:
             sink.rest = None
-            if not self._dialects[0].is_open:
+            if not self._is_open:
                 reading = sink.templates.read(line.text)
                 if reading is not None:
                     sink.was_templated = True
                     sink.emit(reading, line)
-                    return True
+                    return True, line
             sink.was_templated = False
-            is_read = any(dialect.read(line, sink) for dialect in self._dialects)
-            if not is_read or sink.rest is None:
-                return is_read
+            is_record = any(dialect.read(line, sink) for dialect in self._dialects)
+            is_read = is_read or is_record
+            if not is_record or sink.rest is None:
+                return is_read, line
             rest: Line = sink.rest
             prefix = read_prefix(rest.text)
-            text = rest.text[prefix.at :]
             if line.prefix.time is not None:
-                prefix = Prefix(prefix.at, prefix.rank or line.prefix.rank, line.prefix.time, line.prefix.time_kind)
-            line = Line(text, rest.offset, rest.line_no, prefix)
+                prefix = _dated(prefix, line.prefix)
+            line = Line(rest.text[prefix.at :], rest.offset, rest.line_no, prefix)
+
+
+def _dated(prefix: Prefix, other: Prefix) -> Prefix:
+    """`prefix` with the time of `other`, and its rank where it has none of its own."""
+    return Prefix(prefix.at, prefix.rank or other.rank, other.time, other.time_kind, other.is_clock, prefix.is_warning)
 
 
 def _hits(low: bytes, tokens: tuple[bytes, ...], ends: list[int]) -> set[int]:

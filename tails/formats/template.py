@@ -20,7 +20,8 @@ _NUMBER = (
 )
 _VALUE = f"({_NUMBER})"
 _CLOCK = r"(?>(?:\d+ days?,? ?)?[\d:]+(?:[.,]\d+)?)"
-_WORD = r"(?>[-\w.]+)"
+_DATE = r"\d{4}-\d\d-\d\d"
+_WORD = r"(?>[\w.]+)"
 _SPACES = re.compile(r"\s+")
 _RANK_DIGITS = re.compile(r"(?<=rank)([-_ ]?)\d+")
 
@@ -155,7 +156,9 @@ def _unread(text: str) -> str:
     """A pattern for number-like text that is not read: a number, a time, a date or version."""
     if ":" in text or "day" in text:
         return _CLOCK
-    return f"(?:{_NUMBER})" if re.fullmatch(NUMBER, text) else _WORD
+    if re.fullmatch(NUMBER, text):
+        return f"(?:{_NUMBER})"
+    return _DATE if "-" in text else _WORD
 
 
 def _literal(text: str) -> str:

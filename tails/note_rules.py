@@ -1,0 +1,172 @@
+"""The words by which a log tells of an event: bytes that must be there, an expression, the kind of note.
+
+To teach trainmon another phrase is one more line here. Noise of processes that are already being taken down is told
+apart (`teardown`), so that the first real cause stands out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trainmon.tails.record import NoteKind
+
+_K = NoteKind
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`tokens`: in lower case; a line that holds none of them is not tried."""
+
+    kind: NoteKind
+    tokens: tuple[str, ...]
+    pattern: re.Pattern[str]
+    teardown: bool = False
+
+
+def _rule(kind: NoteKind, tokens: str, pattern: str, *, teardown: bool = False) -> Rule:
+    return Rule(kind, tuple(tokens.split("|")), re.compile(pattern, re.IGNORECASE), teardown)
+
+
+_SAVE = r"(?<![-/_\w.])sav(?:ed|ing)(?![-/_\w])"
+_NO_SAVE = (
+    r"(?!.*(?:\bload(?:ed|ing)\b|\bwill\b|not found|\bskip|\bwrap|going to be|is bigger|\b(?:if|before|when) sav))"
+)
+
+# Tried in order; every rule that fits gives a note, but a line gives only one of a kind.
+RULES: tuple[Rule, ...] = (
+    _rule(_K.TIME_LIMIT, "due to time limit", r"DUE TO TIME LIMIT"),
+    _rule(
+        _K.PREEMPTED,
+        "preempt",
+        r"DUE TO (?:JOB )?PREEMPTION|\bjob (?:\S+ )?(?:was )?preempted|received preemption|preemption (?:notice|signal)",
+    ),
+    _rule(_K.NODE_FAIL, "node_fail|node fail", r"DUE TO NODE[_ ]FAIL|NODE_FAIL|node failure"),
+    _rule(
+        _K.CANCELLED,
+        "cancelled at|cancelled by|was cancelled",
+        r"\bCANCELLED AT\b|\bjob\b.*\bcancelled by\b|\bjob (?:\S+ )?was cancelled",
+    ),
+    _rule(
+        _K.HOST_OOM,
+        "oom-kill|oom_kill|oom kill|out-of-memory|out of memory: kill|oomkilled",
+        r"oom[-_ ]?kill|OOMKilled|Out of memory: Kill|cgroup out-of-memory",
+    ),
+    _rule(
+        _K.CUDA_OOM,
+        "out of memory|outofmemory|resource_exhausted",
+        r"OutOfMemoryError|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
+        r"|RESOURCE_EXHAUSTED: .*(?:out of memory|allocat)",
+    ),
+    _rule(
+        _K.NCCL_TIMEOUT,
+        "watchdog thread terminated|heartbeat monitor|communicator was aborted",
+        r"watchdog thread terminated|[NR]CCL communicator was aborted|heartbeat monitor timed out",
+        teardown=True,
+    ),
+    _rule(
+        _K.NCCL_TIMEOUT,
+        "watchdog caught|collective operation timeout|nccl timeout|rccl timeout|collective timeout",
+        r"Watchdog caught collective operation time-?out|collective (?:operation )?time-?out:|\b[NR]CCL (?:watchdog )?time-?out\b",
+    ),
+    _rule(
+        _K.INIT_TIMEOUT,
+        "timed out initializing process group|timed out after|rendezvoustimeout|waiting for clients",
+        r"Timed out initializing process group|(?:rendezvous|store|clients).*timed out after|RendezvousTimeoutError"
+        r"|timed out.*waiting for clients",
+    ),
+    _rule(_K.XID, "xid|fallen off the bus", r"\bXid\b.*?\b\d{1,3}\b|GPU has fallen off the bus"),
+    _rule(
+        _K.SEGFAULT,
+        "segmentation fault|sigsegv|bus error|sigbus|sigabrt|core dumped",
+        r"Segmentation fault|\bSIGSEGV\b|\bBus error\b|\bSIGBUS\b|Signal 6 \(SIGABRT\)|core dumped",
+    ),
+    _rule(
+        _K.KEYBOARD_INTERRUPT,
+        "keyboardinterrupt|keyboard interrupt|interrupted by",
+        r"^KeyboardInterrupt\b|killed by keyboard interrupt|interrupted by (?:the )?user",
+    ),
+    _rule(_K.SIGTERM, "closing signal sigterm|with sigterm", r"closing signal SIGTERM|with SIGTERM", teardown=True),
+    _rule(
+        _K.SIGTERM,
+        "sigterm|signal 15|15 death signal|signal: 15",
+        r"(?:received|caught|got) (?:signal )?SIGTERM|Received 15 death signal|got signal: 15\b|(?:received )?signal 15\b",
+    ),
+    _rule(_K.SIGHUP, "closing signal sighup", r"closing signal SIGHUP", teardown=True),
+    _rule(
+        _K.SIGHUP,
+        "sighup|signal: 1|1 death signal",
+        r"(?:received|caught|got) (?:signal )?SIGHUP|Received 1 death signal|got signal: 1\b(?!\d)",
+    ),
+    _rule(_K.SIGKILL, "exitcode: -9|exitcode  : -9|via sigkill", r"exitcode\s*: -9|via SIGKILL", teardown=True),
+    _rule(
+        _K.SIGKILL,
+        "sigkill|signal 9|killed|signal: 9",
+        r"Signal 9 \(SIGKILL\)|received SIGKILL|^(?:\S+: line \d+:\s+\d+ )?Killed\b|task \d+.*: Killed|got signal: 9\b",
+    ),
+    _rule(_K.ERROR, "address already in use|eaddrinuse", r"Address already in use|EADDRINUSE"),
+    _rule(_K.ERROR, "filenotfounderror", r"^FileNotFoundError\b"),
+    _rule(
+        _K.ERROR,
+        "cuda error|cublas_status|cudnn_status|device-side assert|ecc error",
+        r"CUDA error: (?!out of memory)|CUBLAS_STATUS_(?!SUCCESS)|CUDNN_STATUS_(?!SUCCESS)|device-side assert triggered"
+        r"|uncorrectable ECC",
+    ),
+    _rule(
+        _K.ERROR,
+        "slurmstepd: error|srun: error",
+        r"^(?:slurmstepd|srun): error: (?!.*(?:NVML|CANCELLED|TIME LIMIT|oom|Killed|PREEMPT))",
+    ),
+    _rule(
+        _K.ERROR,
+        "childfailederror|exits with return code|exited with |failed with exit status|destroy_process_group",
+        r"ChildFailedError|exits with return code = -?[1-9]|exited with (?:exit )?code -?[1-9]"
+        r"|failed with exit status -?[1-9]|destroy_process_group\(\) was not called",
+        teardown=True,
+    ),
+    _rule(
+        _K.LOSS_SCALE_OVERFLOW,
+        "overflow",
+        r"OVERFLOW!|gradient overflow|overflow detected|found (?:inf|nan)(?:/nan)? .*(?:gradient|skip)",
+    ),
+    _rule(
+        _K.SKIPPED_STEP,
+        "skipping|skipped",
+        r"skipping (?:the |this )?(?:optimizer )?(?:step|update|batch|iteration)\b|\b(?:step|update|batch) (?:was )?skipped",
+    ),
+    _rule(
+        _K.CHECKPOINT_SAVED,
+        "saved|saving",
+        rf"^{_NO_SAVE}(?:.*?{_SAVE}.{{0,80}}?(?:checkpoint|ckpt|model|state|weights|optim)"
+        rf"|.*?(?:checkpoint|ckpt|model|state)\S*(?: \S+){{0,6}}? {_SAVE}|Saving\.\.\.|Saving to: )",
+    ),
+    _rule(
+        _K.RESUMED,
+        "resum|loaded checkpoint|successfully loaded|starting from iteration|restor",
+        r"\bresum(?:ed|ing)\b.{0,40}(?:from|at|checkpoint|training)(?!.*(?:None|False)\s*$)|(?:successfully )?loaded checkpoint"
+        r"|successfully loaded .*(?:checkpoint|global_step|states?\.pt)|loading checkpoint and starting from iteration [1-9]"
+        r"|\brestor(?:ed|ing) (?:from )?(?:the )?checkpoint",
+    ),
+    _rule(
+        _K.LAUNCH,
+        "torchrun|running:|accelerate launch|deepspeed --|cmd = |setting omp_num_threads",
+        r"^(?:Running: |\+ )?(?:\S*/)?(?:torchrun|accelerate launch|deepspeed)\s+-|^Running: |^cmd = (?:deepspeed|torchrun|python)"
+        r"|Setting OMP_NUM_THREADS environment variable",
+    ),
+    _rule(
+        _K.EARLY_STOP,
+        "stopping early|stopping_early|early stop",
+        r"\bstopping[ _]early\b|\bearly[ -]stopp(?:ed|ing)\b(?!\s*[\"':=_.])(?! (?:callback|patience|is|criteria))",
+    ),
+    _rule(
+        _K.FINISHED,
+        "training completed|training complete|training finished|finished training|training done|done training|training is|"
+        "exits successfully|succeeded|training has|exit_code=0|stopped: |completed successfully|complete!|wallclock_cap",
+        r"\btraining (?:is |has )?(?:completed?|finished|done)\b|wallclock_cap|\b(?:sweep|run) complete"
+        r"|\b(?:finished|done|completed) (?:the )?training\b(?!:| (?:warm|tok|step|epoch|iter|bpe))|exits successfully"
+        r"|\bjob\b.*\bsucceeded\b|\bEXIT_CODE=0\b|`?Trainer\.fit`? stopped: `?max_(?:steps|epochs)|\bcompleted successfully\b",
+    ),
+)
+TOKENS: tuple[bytes, ...] = tuple(
+    dict.fromkeys([b"traceback (most", b"exception ignored", *(t.encode() for rule in RULES for t in rule.tokens)])
+)
