@@ -108,6 +108,11 @@ class Core:
                 for detector in tuple(self.detectors):
                     self._hear(detector, detector.new_attempt, number)
 
+    def forget_steps(self) -> None:
+        """The rows so far were no training steps: the newest attempt's begin with what comes."""
+        if self.attempts:
+            self.attempts[-1] = Attempt()
+
     def judge(self, rows: Rows, attempt: int, path: str, listener: FrameListener | None) -> None:
         """Rows of one attempt, in order: shown to `listener`, derived from, judged and kept."""
         self.begin_attempt(attempt)

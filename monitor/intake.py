@@ -9,8 +9,8 @@ import numpy as np
 from trainmon.monitor.core import Core, FrameListener
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.merge import Merge, Merged
-from trainmon.monitor.rows import Rows
-from trainmon.monitor.run import Event, KeyMapper, SourceReader, rank_of
+from trainmon.monitor.rows import Rows, stack
+from trainmon.monitor.run import Event, KeyMapper, Rebased, SourceReader, rank_of
 from trainmon.monitor.steps import Placed
 from trainmon.tails.record import Fact, Note, Parsed, TimeKind
 
@@ -31,6 +31,26 @@ class _Source:
         """Keeps the latest time stamp."""
         if rows.time_kind in (TimeKind.ABSOLUTE, TimeKind.NAIVE) and len(rows):
             self.last_time = float(np.fmax(self.last_time, np.fmax.reduce(rows.times)))
+
+
+class _Batch:
+    """Rows of one source and attempt on their way, the second writer's apart."""
+
+    def __init__(self) -> None:
+        self.attempt = -1
+        self.time_kind = TimeKind.NONE
+        self._rows: dict[int, list[Rows]] = {}
+
+    def add(self, placed: Placed) -> None:
+        """Puts rows behind the others."""
+        if len(placed.rows):
+            self._rows.setdefault(placed.writer, []).append(placed.rows)
+
+    def take(self) -> tuple[Rows | None, Rows | None]:
+        """The rows gathered since the last call: the run's own, and another writer's."""
+        rows, self._rows = self._rows, {}
+        own, other = (rows.get(writer) for writer in (1, 2))
+        return (stack(own) if own else None), (stack(other) if other else None)
 
 
 class Sources:
@@ -117,8 +137,15 @@ class Sources:
         return source
 
     def _take(self, path: str, source: _Source, events: Iterable[Event], listener: FrameListener | None) -> None:
+        batch = _Batch()
         for event in events:
+            if isinstance(event, Rebased):
+                self._pass_batch(path, batch, listener)
+                if self._merge is None:
+                    self._core.forget_steps()
+                continue
             if not isinstance(event, Placed):
+                self._pass_batch(path, batch, listener)
                 self._say(path, source, event)
                 continue
             self._learn_keys(source.reader)
@@ -126,18 +153,27 @@ class Sources:
                 self._place(source, event.rows)
             source.learn_time(event.rows)
             if event.new_attempt or source.attempt < 0:
+                self._pass_batch(path, batch, listener)
                 source.attempt += 1
-            attempt = source.base + source.attempt
-            if event.writer != 1:
-                self._core.begin_attempt(attempt)
-                self._core.keep_apart(event.rows, attempt, path, event.writer, listener)
-            elif self._merge is None:
-                if len(event.rows):
-                    self._core.judge(event.rows, attempt, path, listener)
-                else:
-                    self._core.begin_attempt(attempt)
-            else:
-                self._merge.add(path, attempt, event.rows)
+            elif event.rows.time_kind is not batch.time_kind:
+                self._pass_batch(path, batch, listener)
+            batch.time_kind = event.rows.time_kind
+            batch.attempt = source.base + source.attempt
+            batch.add(event)
+        self._pass_batch(path, batch, listener)
+
+    def _pass_batch(self, path: str, batch: _Batch, listener: FrameListener | None) -> None:
+        """Passes on rows of one attempt that came one after the other; one frame costs more than its rows."""
+        own, other = batch.take()
+        if other is not None:
+            self._core.begin_attempt(batch.attempt)
+            self._core.keep_apart(other, batch.attempt, path, 2, listener)
+        if own is None:
+            return
+        if self._merge is not None:
+            self._merge.add(path, batch.attempt, own)
+        else:
+            self._core.judge(own, batch.attempt, path, listener)
 
     def _say(self, path: str, source: _Source, item: Note | Fact) -> None:
         if self._merge is not None:

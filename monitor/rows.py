@@ -12,6 +12,8 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import Block, FloatArray, IntArray, Mark, MarkArray, TimeKind
 
 BoolArray = NDArray[np.bool_]
+# Logged once a step by one process: logged twice, there are two.
+_TELLING = ("loss.train", "grad.norm", "reward.mean")
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ class Rows:
         return found
 
     def repeats(self) -> tuple[BoolArray, BoolArray]:
-        """For each row but the first: (is the same record as the row before it, logs a key of that row again).
+        """For each row but the first: (is the same record as the row before it, logs a loss or so of that row again).
 
         Only rows that share the step of the row before are looked at. Shapes (n - 1,).
         """
@@ -91,7 +93,8 @@ class Rows:
             if marks is not None:
                 equal |= np.isnan(here) & np.isnan(before) & (marks[where] == marks[where - 1])
             same &= neither | (both & equal)
-            again |= both
+            if key.signal in _TELLING:
+                again |= both
         is_same = np.zeros(len(same_step), np.bool_)
         is_again = np.zeros(len(same_step), np.bool_)
         is_same[where - 1] = same

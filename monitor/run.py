@@ -32,7 +32,13 @@ _NO_METRIC = ("progress.", "device", "host")
 _NEVER: Final = 4
 _NOT_KEPT: Final = 5
 
-Event = Placed | Note | Fact
+
+@dataclass(frozen=True, slots=True)
+class Rebased:
+    """From here on better rows tell the step: what came before were no training steps."""
+
+
+Event = Placed | Note | Fact | Rebased
 
 
 class KeyMapper(Protocol):
@@ -182,6 +188,7 @@ class SourceReader:
             if tier < self._tier:
                 if self._tier < _NEVER:
                     self.tracker.rebase()
+                    yield Rebased()
                 self._tier = tier
             rows = self._map(block, slice(first, stop))
             told = np.flatnonzero(rows.primary)

@@ -36,11 +36,13 @@ _MOST_HELD: Final = 64
 # A second writer that is alone for this many rows has become the run.
 _ALONE_ROWS: Final = 20
 # So many rows drawn again are no accident.
+_REDRAWS_SHOWN: Final = 3
 _REDRAWS_TO_TELL: Final = 20
 # A resume without a step back counts as a restart only when the attempt was really under way.
 _ROWS_UNDER_WAY: Final = 10
 
-Evidence = Literal["", "resumed", "launch", "file"]
+Evidence = Literal["", "launch", "resumed", "file"]
+_STRENGTH: Final[dict[Evidence, int]] = {"": 0, "launch": 1, "resumed": 2, "file": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class StepTracker:
 
     def rebase(self) -> None:
         """From here on better rows tell the step (the first with a training metric): forgets where it stood."""
+        self._rows = self._repeats = 0
         if not self.stepless:
             self._counter = StepCounter()
 
@@ -99,7 +102,7 @@ class StepTracker:
         """The log said that the job (re)started, or the file is a new one; what was held is decided first."""
         if evidence in ("launch", "file"):
             yield from self.settle()
-        if evidence == "file" or self._evidence != "file":
+        if _STRENGTH[evidence] > _STRENGTH[self._evidence]:
             self._evidence = evidence
 
     def feed(self, rows: Rows) -> Iterator[Placed]:
@@ -235,11 +238,25 @@ class StepTracker:
 
     def _after_evidence(self, row: Rows, step: float) -> Iterator[Placed]:
         evidence, self._evidence = self._evidence, ""
+        if evidence == "launch" and self._fits_a_writer(step):
+            yield from self._single(row)  # several processes write here: another one was launched
+            return
         back = step <= self._counter.top
-        if self._rows and (back or evidence != "resumed" or self._rows >= _ROWS_UNDER_WAY):
+        # A launch line while the steps go on by one: another process of the same log was launched.
+        goes_on = evidence == "launch" and step <= self._counter.top + 1.5 * self._counter.interval
+        under_way = evidence == "file" or self._rows >= _ROWS_UNDER_WAY
+        if self._rows and (back or (under_way and not goes_on)):
             yield from self._new_attempt([row])
         else:
             yield from self._single(row)
+
+    def _fits_a_writer(self, step: float) -> bool:
+        """Whether several processes write and `step` is where one of them is."""
+        reach = _REDRAW_INTERVALS * self._counter.interval
+        if self._second is not None and 0 < step - self._second.last <= reach:
+            return True
+        shown = self._second is not None or self._redraws >= _REDRAWS_SHOWN
+        return shown and abs(step - self._counter.top) <= reach
 
     def _other_row(self, row: Rows) -> Iterator[Placed]:
         """A row without a training metric: its step may be another counter's."""
@@ -276,8 +293,9 @@ class StepTracker:
         return near and step > self._counter.first and not self._counter.has_seen(step)
 
     def _is_redraw(self, step: float) -> bool:
-        shown_before = self._repeats >= 3 or self._redraws >= 3
-        near = step >= self._counter.top - _REDRAW_INTERVALS * self._counter.interval
+        shown_before = self._repeats >= _REDRAWS_SHOWN or self._redraws >= _REDRAWS_SHOWN
+        reach = _NEAR_INTERVALS if self._redraws >= _REDRAWS_TO_TELL else _REDRAW_INTERVALS
+        near = step >= self._counter.top - reach * self._counter.interval
         return shown_before and near and self._counter.has_seen(step)
 
     def _late(self, row: Rows, step: float, *, moves: bool = True) -> Placed:
