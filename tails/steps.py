@@ -20,6 +20,12 @@ from trainmon.tails.record import FloatArray
 
 BoolArray = NDArray[np.bool_]
 
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of `text`, blanks between."""
+    return frozenset(text.split())
+
+
 _BY_RANK: tuple[tuple[str, ...], ...] = (
     ("global_step", "globalstep", "global_steps", "optimizer_step", "optimizer_steps", "optim_step", "opt_step"),
     (
@@ -51,12 +57,12 @@ WEAK_RANK = float(len(_BY_RANK) + 1)
 _RANK |= {name: WEAK_RANK + rank for rank, names in enumerate(_WEAK_BY_RANK) for name in names}
 
 # Words that may stand before the step's name without making it another thing's counter.
-_PLAIN_PREFIXES = frozenset(
+_PLAIN_PREFIXES = word_set(
     "train training trainer progress global metrics metric extras extra counters state stats misc info metadata "
-    "data log logs time perf timing general common optim optimizer".split()
+    "data log logs time perf timing general common optim optimizer"
 )
-_EVAL_WORDS = frozenset("eval evaluation evaluate val valid validation validate test testing dev heldout ood".split())
-_TRAINING_WORDS = frozenset("loss losses nll ppl perplexity lr reward rewards gnorm grad gradient objective".split())
+_EVAL_WORDS = word_set("eval evaluation evaluate val valid validation validate test testing dev heldout ood")
+_TRAINING_WORDS = word_set("loss losses nll ppl perplexity lr reward rewards gnorm grad gradient objective")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _SEPARATORS = re.compile(r"[\s\-]+")
 

@@ -130,10 +130,12 @@ class Bulk:
             logged = ~np.isnan(column) if keep is None else keep & ~np.isnan(column)
             rows = np.flatnonzero(logged)
             values = column[rows]
-            # The first two rows of each stretch of one value say all there is to say, and the first that the step allows.
+            # Of a stretch of one value the first two rows say all, and the first that its step allows.
             fresh = np.ones(len(rows), np.bool_)
             if len(rows) > 2:
-                fresh[2:] = (values[2:] != values[1:-1]) | (values[2:] != values[:-2]) | ~(values[1:-1] > steps[rows[1:-1]])
+                fresh[2:] = (
+                    (values[2:] != values[1:-1]) | (values[2:] != values[:-2]) | ~(values[1:-1] > steps[rows[1:-1]])
+                )
             for row in rows[fresh].tolist():
                 self.reader.constants.see(
                     key, float(column[row]), float(steps[row]), int(lines[row]), self.reader.parsed.facts

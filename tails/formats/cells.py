@@ -1,8 +1,8 @@
 """Values of structured records: what is a number, what is text, and nested values laid flat.
 
-Nested objects become ``outer/inner``; lists of numbers ``key[0]``, ``key[1]``; lists of more than
-`LIST_LIMIT` values are left out (token ids, histograms). Booleans are no numbers. Whether a string or a null of a key counts is settled by
-the first value the key had: a key that began as text stays text, and only real numbers under it count.
+Nested objects become ``outer/inner``; lists of numbers ``key[0]``, ``key[1]``; lists of more than `LIST_LIMIT` values
+are left out (token ids, histograms). Booleans are no numbers. Whether a string or a null of a key counts is settled
+by the first value the key had: a key that began as text stays text, and only real numbers under it count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ LIST_LIMIT = 512
 KEY_LIMIT = 20_000
 _KEY_LENGTH = 300
 _DEPTH = 12
-_NUMERIC = re.compile(r"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF(?:INITY)?)\s*")
+_NUMERIC = re.compile(
+    r"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF(?:INITY)?)\s*"
+)
 _TEXT_LIMIT = 500
 
 

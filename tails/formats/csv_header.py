@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import NAME_KEYS, VALUE_KEYS
 from trainmon.tails.formats.stamps import stamp_order
+from trainmon.tails.steps import word_set
 
 # Columns that tell runs or sources apart in a table that holds several.
-_LABELS = frozenset(
+_LABELS = word_set(
     "run run_id run_name runid variant experiment experiment_name exp exp_name trial arm method seed job_id "
-    "model model_name config_name task task_name source dataset domain subset_name rank worker".split()
+    "model model_name config_name task task_name source dataset domain subset_name rank worker"
 )
 _TYPE_OF_NAME = ("metric_type", "group", "category")
 

@@ -229,7 +229,9 @@ def _places(header: Header) -> tuple[int, ...]:
     return tuple(
         index
         for index in header.numbers
-        if step_rank(header.names[index]) is not None or index in header.texts or stamp_order(header.names[index]) is not None
+        if step_rank(header.names[index]) is not None
+        or index in header.texts
+        or stamp_order(header.names[index]) is not None
     )
 
 
@@ -242,7 +244,11 @@ def _pivot(
     if made is None:
         return
     values, mark = made
-    names = table[name_at] if type_at < 0 else [f"{a}/{b}" if a else b for a, b in zip(table[type_at], table[name_at], strict=True)]
+    names = (
+        table[name_at]
+        if type_at < 0
+        else [f"{a}/{b}" if a else b for a, b in zip(table[type_at], table[name_at], strict=True)]
+    )
     keys = names if suffixes is None else [name + suffix for name, suffix in zip(names, suffixes, strict=True)]
     rows: dict[str, list[int]] = {}
     for index, key in enumerate(keys):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import msgspec
@@ -33,7 +35,9 @@ from trainmon.tails.steps import says_eval
 _BOM = b"\xef\xbb\xbf"
 _RUN_DEPTH = 3
 _OPENING = re.compile(rb'\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:\{|\[\s*[-\d"\[]|$))')
-_SHAPES = re.compile(rb'"(?:log_history|values|steps|history|records)"\s*:\s*[\[{]|"\s*:\s*\[\s*-?[\dNn]|"\s*:\s*\{\s*"\d+"\s*:')
+_SHAPES = re.compile(
+    rb'"(?:log_history|values|steps|history|records)"\s*:\s*[\[{]|"\s*:\s*\[\s*-?[\dNn]|"\s*:\s*\{\s*"\d+"\s*:'
+)
 _SMALL = 64 * 1024
 
 
@@ -72,9 +76,7 @@ class JsonDocument(DocumentFormat):
 def _is_document(line: bytes) -> bool:
     value = objects_in(line)[0][0][1]
     series = series_of(value)
-    return any(is_record_list(entry) for entry in value.values()) or any(
-        one.steps is not None or len(one.values) > 1 for one in series
-    ) and len(series) * 2 >= len(value)
+    return any(is_record_list(entry) for entry in value.values()) or 0 < len(value) <= 2 * len(series)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,9 @@ class _Reading:
         records = [key for key, entry in value.items() if is_record_list(entry)]
         series = series_of(value)
         rest = {key: entry for key, entry in value.items() if key not in records}
-        runs = [key for key, entry in rest.items() if isinstance(entry, dict) and depth < _RUN_DEPTH and _holds_data(entry)]
+        runs = [
+            key for key, entry in rest.items() if isinstance(entry, dict) and depth < _RUN_DEPTH and _holds_data(entry)
+        ]
         named = {one.name for one in series}
         runs = [key for key in runs if key not in named]
         if not records and not series and not runs:
@@ -182,9 +186,14 @@ class _Reading:
         for index, record in enumerate(records):
             typed = {"split": "eval", **record} if says_eval(key) else record
             if place.suffix:
-                typed = {f"{name}{place.suffix}" if _is_metric(name, entry) else name: entry for name, entry in typed.items()}
+                typed = {
+                    f"{name}{place.suffix}" if _is_metric(name, entry) else name: entry for name, entry in typed.items()
+                }
             behind = records[index + 1 : index + 17]
-            self.reader.read(typed, 0, 1, lambda rest=behind: [self.reader.keys.row(one)[0] for one in rest])
+            self.reader.read(typed, 0, 1, partial(self._numbers_of, behind))
+
+    def _numbers_of(self, records: list[dict[str, Any]]) -> list[dict[str, float | None]]:
+        return [self.reader.keys.row(record)[0] for record in records]
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> None:
         """Records at these places of the text, by the fast way."""
@@ -277,9 +286,11 @@ def _decode(text: str) -> Any:
 
 
 def _holds_data(value: dict[str, Any]) -> bool:
-    return any(is_record_list(entry) for entry in value.values()) or any(
-        one.steps is not None or len(one.values) > 1 for one in series_of(value)
-    ) or any(isinstance(entry, dict) and any(map(is_record_list, entry.values())) for entry in value.values())
+    return (
+        any(is_record_list(entry) for entry in value.values())
+        or any(one.steps is not None or len(one.values) > 1 for one in series_of(value))
+        or any(isinstance(entry, dict) and any(map(is_record_list, entry.values())) for entry in value.values())
+    )
 
 
 def _is_metric(name: str, entry: Any) -> bool:
@@ -287,7 +298,7 @@ def _is_metric(name: str, entry: Any) -> bool:
 
 
 def _is_rising(steps: list[float]) -> bool:
-    return all(a < b for a, b in zip(steps, steps[1:], strict=False))
+    return all(a < b for a, b in pairwise(steps))
 
 
 def _same(arrays: list[np.ndarray]) -> bool:

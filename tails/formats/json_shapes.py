@@ -57,8 +57,9 @@ def series_of(document: dict[str, Any]) -> list[Series]:
     """The series that the entries of a document are: ``{"loss": {"values": {"1": 2.5}}}``, ``{"loss": {"steps": [..],
     "values": [..]}}``, ``{"loss": {"1": 2.5}}`` or, by place, ``{"loss": [2.5, ..]}``.
 
-    >>> [(s.name, s.steps, s.values) for s in series_of({"lm loss": {"start_step": 5, "values": {"5": 2.5}}, "lr": [1]})]
-    [('lm loss', [5.0], [2.5]), ('lr', None, [1])]
+    >>> found = series_of({"lm loss": {"start_step": 5, "values": {"5": 2.5}}, "lr": [1, 2]})
+    >>> [(one.name, one.steps, one.values) for one in found]
+    [('lm loss', [5.0], [2.5]), ('lr', None, [1, 2])]
     """
     found = [series for name, entry in document.items() if (series := _series(name, entry)) is not None]
     return _with_common_steps(found)
@@ -66,7 +67,11 @@ def series_of(document: dict[str, Any]) -> list[Series]:
 
 def _series(name: str, entry: Any) -> Series | None:
     if isinstance(entry, list):
-        return Series(name, entry) if len(entry) > 1 and all(map(_is_scalar, entry)) and any(map(_is_number, entry)) else None
+        return (
+            Series(name, entry)
+            if len(entry) > 1 and all(map(_is_scalar, entry)) and any(map(_is_number, entry))
+            else None
+        )
     if not isinstance(entry, dict) or not entry:
         return None
     values = entry.get("values", entry.get("value"))
@@ -76,7 +81,9 @@ def _series(name: str, entry: Any) -> Series | None:
         steps = entry.get("steps", entry.get("step"))
         times = entry.get("timestamps", entry.get("times"))
         if isinstance(steps, list) and len(steps) == len(values):
-            return Series(name, values, _floats(steps), times if isinstance(times, list) and len(times) == len(values) else None)
+            return Series(
+                name, values, _floats(steps), times if isinstance(times, list) and len(times) == len(values) else None
+            )
         start, interval = entry.get("start_step"), entry.get("step_interval", 1)
         if _is_number(start) and _is_number(interval):
             return Series(name, values, [start + interval * place for place in range(len(values))])

@@ -164,7 +164,9 @@ class JsonLines(LineFormat):
             self._note_unreadable(text, offset, line_no)
         return True
 
-    def _following(self, lines: Lines, index: int, objects: list[tuple[int, dict[str, Any]]], place: int) -> list[Values]:
+    def _following(
+        self, lines: Lines, index: int, objects: list[tuple[int, dict[str, Any]]], place: int
+    ) -> list[Values]:
         """The numbers of the records behind this one, as many as the choice of the step may need."""
         out: list[Values] = []
         rest = [record for at, record in objects if at > place]

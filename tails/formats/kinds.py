@@ -8,23 +8,23 @@ from enum import Enum
 from functools import lru_cache
 
 from trainmon.tails.record import NoteKind
-from trainmon.tails.steps import says_eval, words_of
+from trainmon.tails.steps import says_eval, word_set, words_of
 
 TYPE_KEYS = ("event", "type", "event_type", "record_type", "kind", "_type", "msg_type", "log_type")
 SPLIT_KEYS = ("split", "phase", "mode", "stage", "subset", "partition", "data_split", "dataset_split", "eval_set")
 
-_TRAIN = frozenset("train training step steps iter iteration iterations metrics metric progress update scalar log".split())
-_CONFIG = frozenset("config configuration args arguments hparams hyperparameters hyperparams params settings setup".split())
-_START = frozenset("start started launch launched begin init header".split())
-_ABOUT = frozenset(
+_TRAIN = word_set("train training step steps iter iteration iterations metrics metric progress update scalar log")
+_CONFIG = word_set("config configuration args arguments hparams hyperparameters hyperparams params settings setup")
+_START = word_set("start started launch launched begin init header")
+_ABOUT = word_set(
     "environment env system meta metadata compile compiled model dataset data info message samples sample text "
-    "example examples generation git hardware banner debug".split()
+    "example examples generation git hardware banner debug"
 )
-_END = frozenset("summary end ended final finish finished complete completed done success stop stopped".split())
-_CHECKPOINT = frozenset("checkpoint checkpoints ckpt save saved checkpointed".split())
-_ERROR = frozenset("error exception failure failed crash crashed timeout traceback oom abort aborted fatal".split())
-_RESUME = frozenset("resume resumed restore restored restart restarted".split())
-_VALIDATION = frozenset("eval evaluation evaluate val valid validation validate dev heldout".split())
+_END = word_set("summary end ended final finish finished complete completed done success stop stopped")
+_CHECKPOINT = word_set("checkpoint checkpoints ckpt save saved checkpointed")
+_ERROR = word_set("error exception failure failed crash crashed timeout traceback oom abort aborted fatal")
+_RESUME = word_set("resume resumed restore restored restart restarted")
+_VALIDATION = word_set("eval evaluation evaluate val valid validation validate dev heldout")
 _TYPE_LIMIT = 64
 
 

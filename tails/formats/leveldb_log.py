@@ -1,4 +1,4 @@
-"""LevelDB's log framing as W&B uses it: 32 KiB blocks of chunks, header CRC-32 (IEEE) of type and data, length, type."""
+"""LevelDB's log framing as W&B uses it: blocks of 32 KiB; chunks of CRC-32 (IEEE), length, type and data."""
 
 from __future__ import annotations
 

@@ -37,9 +37,7 @@ class Lines:
             starts, ends, numbers = starts[filled], ends[filled], numbers[filled]
         self.starts, self.ends, self.numbers = starts, ends, numbers
         self.offsets: IntArray = starts + offset
-        self.simple = (
-            (raw[starts] == _OPEN) & (raw[ends - 1] == _CLOSE) if len(starts) else np.zeros(0, np.bool_)
-        )
+        self.simple = (raw[starts] == _OPEN) & (raw[ends - 1] == _CLOSE) if len(starts) else np.zeros(0, np.bool_)
         self._hard = np.flatnonzero(~self.simple)
 
     def __len__(self) -> int:

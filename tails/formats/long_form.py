@@ -29,9 +29,7 @@ def long_form(values: Mapping[str, float | None], texts: Mapping[str, str]) -> d
     value_key = next((key for key in VALUE_KEYS if key in values), None)
     if name_key is None or value_key is None or len(texts[name_key]) > _NAME_LIMIT:
         return None
-    row = {
-        key: value for key, value in values.items() if step_rank(key) is not None or stamp_order(key) is not None
-    }
+    row = {key: value for key, value in values.items() if step_rank(key) is not None or stamp_order(key) is not None}
     if len(values) - len(row) > _OTHER_NUMBERS:
         return None
     row[texts[name_key]] = values[value_key]

@@ -103,5 +103,3 @@ def time_of(values: Mapping[str, float | None], texts: Mapping[str, str]) -> tup
             if seconds == seconds:
                 return seconds, kind
     return math.nan, TimeKind.NONE
-
-

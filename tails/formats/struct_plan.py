@@ -61,7 +61,8 @@ class StructPlan:
         self._check_keys()
         # Every field a number: rows become an array at once.
         self._plain = not (self._nested or self._ignored or self._inner or any(text for _, _, text in self._numbers))
-        self._strict, self._loose = msgspec.json.Decoder(strict), msgspec.json.Decoder(loose)
+        self._strict: msgspec.json.Decoder[Any] = msgspec.json.Decoder(strict)
+        self._loose: msgspec.json.Decoder[Any] = msgspec.json.Decoder(loose)
 
     def decode(self, lines: bytes) -> tuple[list[Any], bool]:
         """The records of whole lines, and whether they were decoded loosely. Raises msgspec.MsgspecError,

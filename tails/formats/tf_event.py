@@ -120,7 +120,9 @@ def _elements(data: bytes, start: int, end: int) -> int:
     count = 1
     for number, kind, at, stop in fields(data, start, end):
         if number == 2 and kind == LENGTH:
-            size = next((signed(varint(data, a)[0]) for n, k, a, _ in fields(data, at, stop) if n == 1 and k == VARINT), 0)
+            size = next(
+                (signed(varint(data, a)[0]) for n, k, a, _ in fields(data, at, stop) if n == 1 and k == VARINT), 0
+            )
             count *= size
     return count
 

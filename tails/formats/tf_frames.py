@@ -76,7 +76,8 @@ def _walk(data: bytes, at: int) -> tuple[NDArray[np.int64], NDArray[np.int64], i
 def _valid_headers(raw: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.bool_]:
     if not len(at):
         return np.zeros(0, np.bool_)
-    return masked_crcs(raw, at, 8) == _words(raw, at + 8)
+    valid: NDArray[np.bool_] = masked_crcs(raw, at, 8) == _words(raw, at + 8)
+    return valid
 
 
 def _valid_data(raw: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:

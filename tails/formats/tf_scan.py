@@ -66,7 +66,7 @@ class EventScan:
                         wall = _DOUBLE_AT(data, start + 1)[0]
                         break
             if tag >= 0:
-                cells = ((tag, value),)
+                cells = [(tag, value)]
             else:
                 parsed = self._parse(data, start, size, at, step)
                 if parsed is None:
@@ -172,6 +172,8 @@ def _marks(places: np.ndarray, values: np.ndarray, count: int) -> MarkArray | No
         return None
     marks = np.full(count, Mark.ABSENT, np.uint8)
     marks[places] = np.where(
-        np.isnan(values), Mark.NAN, np.where(values == math.inf, Mark.POS_INF, np.where(values == -math.inf, Mark.NEG_INF, Mark.NUMBER))
+        np.isnan(values),
+        Mark.NAN,
+        np.where(values == math.inf, Mark.POS_INF, np.where(values == -math.inf, Mark.NEG_INF, Mark.NUMBER)),
     )
     return marks

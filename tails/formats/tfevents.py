@@ -25,9 +25,7 @@ class TfEvents(FramedFormat):
 
     name = "tfevents"
     samples: ClassVar[tuple[bytes, ...]] = (
-        bytes.fromhex(
-            "1800000000000000a37f4b2209000000c00b5ad6411a0d627261696e2e4576656e743a324ca9a464"
-        ),
+        bytes.fromhex("1800000000000000a37f4b2209000000c00b5ad6411a0d627261696e2e4576656e743a324ca9a464"),
     )
 
     def __init__(self, source: str) -> None:

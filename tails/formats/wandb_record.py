@@ -7,11 +7,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmon.tails.formats.json_text import tolerant
-from trainmon.tails.formats.protobuf_wire import FIXED64, LENGTH, VARINT, double_at, fields, signed, text, varint, zigzag
+from trainmon.tails.formats.protobuf_wire import (
+    FIXED64,
+    LENGTH,
+    VARINT,
+    double_at,
+    fields,
+    signed,
+    text,
+    varint,
+    zigzag,
+)
 
 # Record.record_type
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _PREEMPTING = 2, 5, 7, 17, 18, 23
-_NAMES = {_HISTORY: "history", _CONFIG: "config", _STATS: "stats", _RUN: "run", _EXIT: "exit", _PREEMPTING: "preempting"}
+_NAMES = {
+    _HISTORY: "history",
+    _CONFIG: "config",
+    _STATS: "stats",
+    _RUN: "run",
+    _EXIT: "exit",
+    _PREEMPTING: "preempting",
+}
 
 
 @dataclass(slots=True)
@@ -41,7 +58,9 @@ def _history(data: bytes, start: int, end: int, record: WandbRecord) -> None:
         if number == 1 and kind == LENGTH:
             _item(data, at, stop, record.values)
         elif number == 2 and kind == LENGTH:
-            step = next((signed(varint(data, a)[0]) for n, k, a, _ in fields(data, at, stop) if n == 1 and k == VARINT), 0)
+            step = next(
+                (signed(varint(data, a)[0]) for n, k, a, _ in fields(data, at, stop) if n == 1 and k == VARINT), 0
+            )
     if step is not None:
         record.values.setdefault("_step", step)
     _drop_media(record.values)
