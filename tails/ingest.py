@@ -55,8 +55,6 @@ class Ingest:
         self._frames = bytearray()
         self._frames_offset = 0
         self._try_frames_at = 0
-        self._cut_lines = 0
-        self._told_of_hole = False
 
     @property
     def label(self) -> str:
@@ -207,19 +205,12 @@ class Ingest:
         return is_news
 
     def _tell_of_losses(self, out: Parsed) -> None:
-        splitter = self.splitter
-        if splitter.nul_bytes and not self._told_of_hole:
-            self._told_of_hole = True
-            out.notes.append(self._lost("NUL bytes were dropped: a hole left by a truncation, or by a crash"))
-        if splitter.cut_lines > self._cut_lines:
-            count = splitter.cut_lines - self._cut_lines
-            self._cut_lines = splitter.cut_lines
-            out.notes.append(
-                self._lost(f"{count} over-long line(s) of over {splitter.limit >> 20} MiB kept by the head")
-            )
-
-    def _lost(self, text: str) -> Note:
-        return Note(self.source, self.splitter.line_no, self.splitter.offset, NoteKind.UNREADABLE, text)
+        for loss in self.splitter.losses:
+            text = "NUL bytes were dropped here: a hole left by a truncation, or by a crash"
+            if not loss.is_hole:
+                text = f"a line of over {self.splitter.limit >> 20} MiB; only its head was kept"
+            out.notes.append(Note(self.source, loss.line_no, loss.offset, NoteKind.UNREADABLE, text))
+        self.splitter.losses.clear()
 
     def _read_frames(self, data: bytes, out: Parsed) -> None:
         """Gives whole frames on. After a frame that is not whole, waits until twice as much is there."""

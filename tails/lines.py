@@ -36,6 +36,15 @@ class Chunk:
     line_no: int
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Bytes that were not passed on: NULs (`is_hole`), or the rest of an over-long line."""
+
+    line_no: int
+    offset: int
+    is_hole: bool
+
+
 class LineSplitter:
     r"""Feeds of any size in, chunks of whole lines out.
 
@@ -53,6 +62,7 @@ class LineSplitter:
         self.line_no = 1
         self.nul_bytes = 0
         self.cut_lines = 0
+        self.losses: list[Loss] = []  # where the first NULs were dropped, and each line that was cut; the owner clears
         self._offset = 0
         self._pending = bytearray()  # the last line so far; a "\r" at its end is undecided
         self._pending_offset = 0
@@ -68,6 +78,8 @@ class LineSplitter:
 
     def skip(self, count: int) -> None:
         """Goes over a hole of `count` NUL bytes that was not read."""
+        if count and not self.nul_bytes:
+            self.losses.append(Loss(self.line_no, self._offset, is_hole=True))
         self.nul_bytes += count
         self._offset += count
 
@@ -109,8 +121,7 @@ class LineSplitter:
         for hole in _NULS.finditer(data):
             self._feed_text(data[position : hole.start()], out)
             position = hole.end()
-            self.nul_bytes += position - hole.start()
-            self._offset += position - hole.start()
+            self.skip(position - hole.start())
         self._feed_text(data[position:], out)
 
     def _feed_text(self, text: bytes, out: list[Chunk]) -> None:
@@ -176,6 +187,7 @@ class LineSplitter:
         head = bytes(self._pending[: min(HEAD_BYTES, self.limit)])
         self._pending.clear()
         self.cut_lines += 1
+        self.losses.append(Loss(self.line_no, self._pending_offset, is_hole=False))
         self._emit(head + b"\n", self._pending_offset, 0, out)
         self._is_open = True
 

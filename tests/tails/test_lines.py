@@ -60,6 +60,7 @@ def test_any_cut_gives_the_lines_of_the_plain_reading(data: bytes, places: list[
     assert located(chunks) == located(whole_chunks)
     assert [line for _, _, line in located(chunks)] == reference(data, LIMIT)
     assert (splitter.lines, splitter.nul_bytes, splitter.cut_lines) == (whole.lines, whole.nul_bytes, whole.cut_lines)
+    assert splitter.losses == whole.losses
     assert splitter.nul_bytes == data.count(b"\0")
     assert splitter.line_no == 1 + data.count(b"\n")
 
