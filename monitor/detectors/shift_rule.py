@@ -79,9 +79,18 @@ class ShiftTrack:
         self.gaps.append(gap)
 
     def _bar(self) -> float:
-        """What a gap must exceed: +5%, and the noise of the gaps so far about their median."""
-        middle = sorted(self.gaps)[len(self.gaps) // 2]
-        return max(self.warn, SIGMAS * robust_sigma(self.gaps) + max(middle, 0.0))
+        """What a gap must exceed: +5%, and the noise of the gaps so far.
+
+        The noise is that of the differences of gaps a segment apart, from which the falling curve drops out; with
+        few of them that of the gaps themselves.
+        """
+        gaps = list(self.gaps)
+        middle = sorted(gaps)[len(gaps) // 2]
+        if len(gaps) >= MIN_GAPS + BLOCKS:
+            noise = robust_sigma([b - a for a, b in zip(gaps, gaps[BLOCKS:], strict=False)]) / math.sqrt(2)
+        else:
+            noise = robust_sigma(gaps)
+        return max(self.warn, SIGMAS * noise + max(middle, 0.0))
 
     def _go_on(self, shift: _OpenShift, block: Block, row: int, found: Found) -> None:
         shift.count += 1
