@@ -190,7 +190,7 @@ def wakes_a_person(episode: Episode, *, rl: bool = False) -> bool:
 
 def _title(episodes: Sequence[Episode]) -> str:
     """Plain words: what happened to which signals, and where it began."""
-    ordered = sorted(episodes, key=lambda episode: -episode.severity)
+    ordered = sorted(episodes, key=lambda episode: (-episode.severity, _row(episode.signal)))
     lead = ordered[0]
     others = dict.fromkeys(_plain(episode.signal) for episode in ordered[1:])
     others.pop(_plain(lead.signal), None)
@@ -199,6 +199,11 @@ def _title(episodes: Sequence[Episode]) -> str:
     if others:
         text += f", with {', '.join(others)}"
     return text
+
+
+def _row(key: SignalKey) -> int:
+    signal = BY_ID.get(key.signal)
+    return signal.row if signal is not None and signal.row else 100
 
 
 def _plain(key: SignalKey) -> str:

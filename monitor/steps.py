@@ -305,8 +305,8 @@ class StepTracker:
         return Placed(_at(row, step))
 
     def _other_writer(self, row: Rows, step: float) -> Placed:
-        self._redraws += 1
-        if self._redraws == _REDRAWS_TO_TELL:
+        self._redraws += self._second is None
+        if self._redraws == _REDRAWS_TO_TELL and "writers" not in self.problems:
             self.problems["writers"] = "several writers report the same steps; the first record of a step is judged"
         return Placed(_at(row, step), writer=2)
 

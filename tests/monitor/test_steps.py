@@ -1,0 +1,198 @@
+"""Attempts and steps: what is a restart and what is not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.monitor.logs import LOSS, Line, engine, feed_cut, parsed, read, train
+from trainmon.monitor.frame import SignalKey
+from trainmon.tails.record import NoteKind
+
+
+def losses(steps, start=3.0):
+    return [train(step, start + 1 / (1 + number)) for number, step in enumerate(steps)]
+
+
+def charted(made, key=LOSS):
+    view = made.series_views()[key]
+    return list(zip(view.attempts.tolist(), view.steps.tolist(), strict=True))
+
+
+def test_a_plain_run_is_one_attempt():
+    made = read(losses(range(1, 51)))
+    assert made.attempts == ((1.0, 50.0),)
+    assert (made.steps.first, made.steps.last, made.steps.count, made.steps.key) == (1.0, 50.0, 50, "step")
+
+
+@pytest.mark.parametrize(
+    ("steps", "attempts"),
+    [
+        ([10, 20, 30, 40, 20, 30, 40, 50], ((10.0, 40.0), (20.0, 50.0))),
+        ([20, 40, 20, 40, 60], ((20.0, 40.0), (20.0, 60.0))),
+        ([1, 2, 3, 4, 5, 1, 2, 3], ((1.0, 5.0), (1.0, 3.0))),
+        ([*range(5742), *range(1, 503)], ((0.0, 5741.0), (1.0, 502.0))),
+        ([0, 200, 400, 464, 0, 200, 400, 462, 0, 200], ((0.0, 464.0), (0.0, 462.0), (0.0, 200.0))),
+        ([7500, 7520, 7540, 7560, 7580, 7520, 7540, 7560, 7520, 7540, 7560, 7580, 7600],
+         ((7500.0, 7580.0), (7520.0, 7560.0), (7520.0, 7600.0))),
+        ([1, 2, 3, 1], ((1.0, 3.0), (1.0, 1.0))),
+    ],
+)  # fmt: skip
+def test_a_step_back_begins_an_attempt(steps, attempts):
+    made = read(losses(steps))
+    assert made.attempts == attempts
+    assert made.steps.count == len(set(steps))
+    assert [step for _, step in charted(made)] == steps
+
+
+def test_a_launch_line_begins_an_attempt_even_where_the_steps_go_on():
+    lines = [*losses(range(1, 21)), Line(note=NoteKind.LAUNCH), Line(note=NoteKind.RESUMED), *losses(range(21, 30))]
+    assert read(lines).attempts == ((1.0, 20.0), (21.0, 29.0))
+
+
+def test_launch_lines_of_all_ranks_before_the_first_step_are_no_restarts():
+    lines = [Line(note=NoteKind.LAUNCH)] * 8 + losses(range(1, 10))
+    assert read(lines).attempts == ((1.0, 9.0),)
+
+
+def test_a_new_file_begins_an_attempt():
+    made = engine()
+    made.feed("log", parsed(losses(range(1, 10))))
+    made.feed("log", parsed(losses(range(1, 5))), restarted=True)
+    made.settle()
+    assert made.attempts == ((1.0, 9.0), (1.0, 4.0))
+
+
+def test_the_same_record_again_is_one_record():
+    lines = [line for line in losses(range(1, 20)) for _ in range(2)]
+    made = read(lines)
+    assert charted(made) == [(0, float(step)) for step in range(1, 20)]
+    assert made.attempts == ((1.0, 19.0),)
+
+
+def test_two_values_at_one_step_are_both_kept():
+    made = read([train(1, 3.0), train(2, 2.5), train(2, 2.6), train(3, 2.4)])
+    assert charted(made) == [(0, 1.0), (0, 2.0), (0, 2.0), (0, 3.0)]
+    assert made.steps.count == 3
+
+
+def test_nan_records_that_repeat_are_one():
+    made = read([train(1, math.nan), train(1, math.nan), train(2, None), train(2, None)])
+    assert made.series_views()[LOSS].bad_steps.tolist() == [1.0, 2.0]
+
+
+def test_validation_rows_on_an_epoch_counter_are_no_restarts():
+    lines = []
+    for epoch in range(1, 11):
+        lines += losses(range((epoch - 1) * 69 + 69, epoch * 69 + 69, 23))
+        lines.append(Line({"val_loss": 2.0 - epoch / 100}, step=float(epoch)))
+    made = read(lines)
+    assert len(made.attempts) == 1
+    steps = [step for _, step in charted(made, SignalKey("eval.nll"))]
+    assert steps == sorted(steps)
+    assert steps[0] > 69
+
+
+def test_validation_without_a_step_stands_at_the_last_step():
+    lines = [train(10, 3.0), Line({"val_loss": 3.1}), train(20, 2.9), Line({"val_loss": 3.0})]
+    made = read(lines)
+    assert [step for _, step in charted(made, SignalKey("eval.nll"))] == [10.0, 20.0]
+
+
+def test_validation_before_the_first_step_stands_at_that_step():
+    made = read([Line({"val_loss": 11.0}), train(7, 3.0), train(8, 2.9)])
+    assert [step for _, step in charted(made, SignalKey("eval.nll"))] == [7.0]
+
+
+def test_records_without_any_step_are_numbered():
+    made = read([Line({"loss": 3.0 - number / 100}) for number in range(40)])
+    assert made.steps.key == "line"
+    assert (made.steps.first, made.steps.last, made.steps.count) == (1.0, 40.0, 40)
+    short = read([Line({"loss": 3.0 - number / 100}) for number in range(3)])
+    assert (short.steps.last, short.steps.key) == (3.0, "line")
+
+
+def test_a_counter_that_begins_anew_each_epoch_is_added_up():
+    lines = [train(step, 3.0 - epoch / 10 - step / 1e4, epoch=epoch) for epoch in (1, 2, 3) for step in range(25, 225, 25)]
+    made = read(lines)
+    assert made.attempts == ((25.0, 600.0),)
+    counted_from_zero = [train(step, 3.0 - epoch, epoch=epoch) for epoch in (0, 1) for step in range(10)]
+    assert read(counted_from_zero).attempts == ((0.0, 19.0),)
+
+
+def test_a_restart_within_an_epoch_is_not_added_up():
+    lines = [train(step, 3.0 - step / 1e4, epoch=1) for step in [*range(25, 225, 25), *range(25, 100, 25)]]
+    assert read(lines).attempts == ((25.0, 200.0), (25.0, 75.0))
+
+
+def test_a_row_that_comes_late_stays_in_its_attempt():
+    made = read(losses([60, 61, 62, 64, 66, 65, 67, 68]))
+    assert made.attempts == ((60.0, 68.0),)
+    assert made.problems == ()
+
+
+def test_two_writers_far_apart_are_told_and_only_one_is_judged():
+    steps = [step for pair in zip(range(64, 164), range(32, 132), strict=True) for step in pair]
+    made = read(losses(steps))
+    assert made.attempts == ((64.0, 163.0),)
+    assert any("two writers" in problem for problem in made.problems)
+    assert charted(made) == [(0, float(step)) for step in range(64, 164)]
+    apart = charted(made, SignalKey("loss", (("writer", "2"),)))
+    assert [step for _, step in apart] == [float(step) for step in range(32, 132)]
+
+
+def test_a_second_writer_that_stays_alone_becomes_the_run():
+    steps = [step for pair in zip(range(64, 104), range(32, 72), strict=True) for step in pair]
+    made = read(losses([*steps, *range(72, 150)]))
+    assert made.attempts[-1][1] == 149.0
+
+
+def test_workers_that_draw_the_same_steps_are_no_restarts():
+    lines = [train(step, 12.5 + number / 100) for step in range(1, 4) for number in range(8)]
+    for step in range(4, 60):
+        lines += [train(step, 12.5), train(step - 1, 12.61), train(step, 12.7), train(step - 1, 12.62), train(step, 12.6)]
+    made = read(lines)
+    assert made.attempts == ((1.0, 59.0),)
+    assert any("writers" in problem for problem in made.problems)
+
+
+def test_a_config_record_before_the_first_step_is_no_attempt():
+    made = read([Line({"hidden_size": 64.0, "layers": 2.0}), train(50, 3.0), train(100, 2.0)])
+    assert made.attempts == ((50.0, 100.0),)
+
+
+def test_setup_metrics_at_step_0_then_a_launch_then_training():
+    lines = [Line({"peak memory (GB)": 3.0}, 0.0), Line(note=NoteKind.LAUNCH), *losses(range(1152, 11520, 1152))]
+    assert read(lines).attempts == ((1152.0, 10368.0),)
+
+
+def test_a_vanished_loss_does_not_hide_the_steps():
+    lines = [train(step, 3.0, lr=0.1) for step in range(1, 30)] + [
+        Line({"lr": 0.1}, float(step)) for step in range(30, 60)
+    ]
+    assert read(lines).attempts == ((1.0, 59.0),)
+
+
+def test_a_held_row_is_shown_once_settled_and_taken_back_when_the_old_sequence_goes_on():
+    made = engine()
+    shown = []
+    made.on_frame = lambda frame: shown.extend(frame.steps.tolist())
+    made.feed("log", parsed(losses([*range(60, 65), 32])))
+    assert made.attempts == ((60.0, 64.0),)
+    made.settle()
+    made.settle()
+    assert made.attempts == ((60.0, 64.0), (32.0, 32.0))
+    made.feed("log", parsed(losses([65, 33, 66, 34]), first_line=7))
+    assert made.attempts == ((60.0, 66.0),)
+    made.settle()
+    assert sorted(shown) == sorted([*range(60, 65), 32, 65, 33, 66, 34])
+
+
+def test_cutting_between_a_note_and_its_rows_changes_nothing():
+    lines = [*losses(range(1, 12)), Line(note=NoteKind.LAUNCH), *losses(range(5, 20))]
+    whole = read(lines)
+    for cut in range(len(lines)):
+        made = engine()
+        feed_cut(made, lines, [cut])
+        assert made.attempts == whole.attempts == ((1.0, 11.0), (5.0, 19.0))
