@@ -67,7 +67,8 @@ def _header(run: RunSnapshot) -> list[str]:
         spans = ", ".join(f"{first:g}-{last:g}" for first, last in run.attempts[-8:])
         more = f"{len(run.attempts) - 8} earlier, " if len(run.attempts) > 8 else ""
         lines.append(f"attempts   {len(run.attempts)}: {more}{spans}")
-    age = f"; newest data {duration(run.age_s)} old" if run.age_s is not None else ""
+    is_told = run.age_s is None or f" {duration(run.age_s)}" in run.state_reason
+    age = "" if is_told else f"; newest data {duration(run.age_s)} old"
     lines += _wrap(f"state      {run.state.value}: {printable(run.state_reason, 400)}{age}", "", " " * 11)
     if run.root_error:
         lines += _wrap(f"root error {printable(run.root_error, 400)}", "", " " * 11)

@@ -46,6 +46,7 @@ _BY_SIZE: dict[str, tuple[tuple[float, float], ...]] = {
 _BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _LABELS = re.compile(r"\{([^{}]*)\}$")
 _LAST_WORD = re.compile(r"^(.*\S)[ _](us|ms|s|sec|secs|seconds|gb|gib|mb|mib|bytes|pct|percent|tflops)$")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
 _BLANKS = re.compile(r"[_\-.\s]+")
 _RUN_PREFIX = re.compile(r"^.{1,200} - (?=\S)")
 _LEADING = re.compile(
@@ -111,7 +112,7 @@ def _split(raw: str) -> tuple[str, str, dict[str, str]]:
     if found:
         labels = dict(part.split("=", 1) for part in found.group(1).split(",") if "=" in part)
         raw = raw[: found.start()]
-    text = raw.strip().lower()
+    text = _CAMEL.sub(" ", raw.strip()).lower()
     unit = ""
     found = _BRACKETS.search(text)
     if found:

@@ -173,7 +173,7 @@ class Monitor:
                 if everything and not watched.dirty:
                     watched.engine.settle()
                 self._snapshots[name] = watched.snapshot(live=True)
-        reading = not self._intake.discovery.searched or any(run.progress < 1.0 for run in self._snapshots.values())
+        reading = not self._intake.is_scanned or any(run.progress < 1.0 for run in self._snapshots.values())
         status = watched_by(self._snapshots.values()) if self._runs else self._intake.discovery.searched
         problems = (*self._intake.problems, *((self._failure,) if self._failure else ()))
         self._latest = FleetSnapshot(
