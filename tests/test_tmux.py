@@ -48,6 +48,7 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
 
 
 def test_watch_in_tmux(tmux: Tmux, log: Path) -> None:
+    tmux.wait_for(r"(?m)[#$] *$")  # the shell's prompt
     tmux.type("echo before")
     tmux.wait_for("(?m)^before")
     tmux.type(f"{TRAINMON} watch '{log}'; echo status=$?")
