@@ -138,7 +138,7 @@ RULES: tuple[Rule, ...] = (
         _K.CHECKPOINT_SAVED,
         "saved|saving",
         rf"^{_NO_SAVE}(?:.*?{_SAVE}.{{0,80}}?(?:checkpoint|ckpt|model|state|weights|optim)"
-        rf"|.*?(?:checkpoint|ckpt|model|state)\S*(?: \S+){{0,6}}? {_SAVE}|Saving\.\.\.|Saving to: )",
+        rf"|.*?(?:checkpoint|ckpt|model|state)\S*(?: \S+){{0,6}}? {_SAVE}|Saving\.\.\.|Saving to: |(?:Configuration|Model weights) saved in )",
     ),
     _rule(
         _K.RESUMED,

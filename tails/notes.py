@@ -17,7 +17,7 @@ _MAX_LINE = 20_000
 _TABLE_ROW = re.compile(r"\s*[\"']?[\w.-]+[\"']?\s*(?:\.{4,}|[:=]\s+(?:true|false|none|null|\d+),?\s*$)", re.IGNORECASE)
 _SOURCE_LINE = re.compile(r"\s*(?:raise |return |print\w*\(|log\w*\.|warnings\.|def |if |assert |f?['\"]|File \"|#)")
 _STEP = re.compile(r"\b(?:global_?step|step|iteration|iter|checkpoint|ckpt|epoch_step)[-_ =:#]*(\d+)", re.IGNORECASE)
-_NUMBERED = re.compile(r"[/_-]0*(\d{3,11})(?:[./]|\b)")
+_NUMBERED = re.compile(r"(?<=[/_-])0*(\d{3,11})(?=[./_-]|\b)")
 _NOT_CAUSES = re.compile(
     r"ChildFailedError|CalledProcessError|PythonFinalizationError|SystemExit|ProcessExitedException|BrokenPipeError"
 )
@@ -112,5 +112,8 @@ class NoteScanner:
 
 def _named_step(text: str) -> float | None:
     """The step that a checkpoint's message or path names."""
-    match = _STEP.search(text) or _NUMBERED.search(text)
-    return float(match[1]) if match is not None and len(match[1]) < 12 else None
+    match = _STEP.search(text)
+    if match is not None:
+        return float(match[1]) if len(match[1]) < 12 else None
+    numbered = _NUMBERED.findall(text)
+    return float(numbered[-1]) if numbered else None

@@ -77,7 +77,7 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
     A record names a step and at least one metric. `needs_step` False takes lines without a step too.
     """
     text = line.text
-    if _REFUSED.search(text):
+    if _REFUSED.search(text) or text.count("]") > text.count("["):  # the latter: the torn end of a bar
         return None
     scanned = line.scan()
     pairs = scanned.pairs
