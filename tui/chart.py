@@ -80,7 +80,9 @@ class _Scale:
 
     def label(self, share: float, unit: str) -> str:
         value = self.bottom + (self.top - self.bottom) * share
-        return numbers.axis(10.0**value if self.log else value, unit)
+        if self.log:
+            return numbers.axis(10.0**value, unit)
+        return numbers.axis(value, unit, self.top - self.bottom)
 
 
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:

@@ -14,7 +14,7 @@ from trainmon.tui import numbers
 from trainmon.tui.curve import curve_of, spark_text
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import FAILED, Row
-from trainmon.tui.span import Line, Span, fit
+from trainmon.tui.span import Line, Span, fit, fit_middle
 
 VERDICT_STYLES = {
     Verdict.PASS: "pass",
@@ -66,7 +66,7 @@ def _state(cell: Cell) -> Line:
 
 
 def _name(cell: Cell) -> Line:
-    return [Span(fit(cell.row.run.name, cell.width, cell.glyphs.ellipsis), "title")]
+    return [Span(fit_middle(cell.row.run.name, cell.width, cell.glyphs.ellipsis), "title")]
 
 
 def _step(cell: Cell) -> Line:
@@ -139,11 +139,11 @@ def _age(cell: Cell) -> Line:
 
 COLUMNS: tuple[Column, ...] = (
     Column("state", 10, 0, _state, most=15, grow=1),
-    Column("name", 14, 0, _name, grow=3, most=40),
+    Column("name", 17, 0, _name, grow=3, most=40),
     Column("step", 11, 0, _step, right=True, most=12),
     Column("progress", 10, 5, lambda cell: bar(cell.row.progress, cell.width, cell.glyphs)),
     Column("ETA", 7, 2, _right(lambda row: numbers.duration(row.eta_s)), right=True),
-    Column("  loss", 15, 0, _loss, grow=2, most=32),
+    Column("  loss", 13, 0, _loss, grow=2, most=32),
     Column("spike z", 7, 3, _spike, right=True),
     Column("tokens/s", 8, 4, _right(lambda row: _known(row.tokens_per_second, numbers.count)), right=True),
     Column("mem", 6, 1, _memory, right=True),
@@ -159,8 +159,9 @@ def layout(width: int) -> list[tuple[Column, int]]:
     room = width - _MARGIN
     kept = [column for column in COLUMNS if column.keep == 0]
     for column in sorted((column for column in COLUMNS if column.keep), key=lambda column: column.keep):
-        if _needed(kept) + column.width + 1 <= room:
-            kept.append(column)
+        if _needed(kept) + column.width + 1 > room:
+            break
+        kept.append(column)
     kept.sort(key=COLUMNS.index)
     widths = {column.title: column.width for column in kept}
     spare = room - _needed(kept)
@@ -215,5 +216,5 @@ def brief_line(row: Row, width: int, glyphs: Glyphs, *, at_cursor: bool = False)
     head = f"{glyphs.verdicts[run.verdict]} {run.verdict.value:<7} "
     tail = f" {_known(row.step, numbers.count):>6} {loss:>6}"
     mark = glyphs.cursor if at_cursor else " "
-    name = fit(run.name, width - len(mark) - len(head) - len(tail), glyphs.ellipsis)
+    name = fit_middle(run.name, width - len(mark) - len(head) - len(tail), glyphs.ellipsis)
     return [Span(mark, "key"), Span(head, VERDICT_STYLES[run.verdict]), Span(name, "title"), Span(tail)]

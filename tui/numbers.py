@@ -153,17 +153,24 @@ def with_unit(value: float, unit: str) -> str:
     return f"{plain(value)} {unit}"
 
 
-def axis(value: float, unit: str) -> str:
-    """A label for a y axis: like `with_unit`, without the words that the title already says.
+def axis(value: float, unit: str, span: float = math.nan) -> str:
+    """A label for a y axis that covers `span`: as exact as tells two labels apart, without the title's words.
 
     >>> axis(0.9, "share"), axis(18_361_000_000, "B"), axis(2.3, "nats"), axis(145_000, "tokens/s")
     ('90%', '17.1G', '2.300', '145k')
+    >>> axis(12.7312, "nats", 0.3), axis(5.7, "nats", 3.4), axis(42.9, "", 42.0), axis(0.0, "z", 6.0)
+    ('12.73', '5.7', '43', '0')
     """
     if unit == "share":
-        return percent(value)
+        return percent(value) if not 0 < span < 0.05 else f"{value * 100:.1f}%"
     if unit == "B" and math.isfinite(value):
         return size(value).replace(" ", "").replace("iB", "")
-    return plain(value)
+    if value == 0 or not (math.isfinite(value) and math.isfinite(span) and span > 0):
+        return plain(value)
+    digits = 1 - math.floor(math.log10(span))
+    if not 1e-3 <= abs(value) < 9999.5 or digits > 4:
+        return plain(value)
+    return f"{value:.{max(0, digits)}f}"
 
 
 def change(before: float, now: float) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from trainmon.monitor.finding import Verdict
+from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, State, TriageStep
-from trainmon.tui.slots import family
 
 ENDED = frozenset(
     {
@@ -52,6 +53,7 @@ class Row:
     eta_s: float
     explained_by: TriageStep | None
     trouble: int
+    fingerprint: Hashable = None
 
     @property
     def progress(self) -> float:
@@ -59,34 +61,47 @@ class Row:
         return min(1.0, self.step / self.total) if self.total > 0 else math.nan
 
 
+_READ = ("loss.train", "spike.score", "sys.tokens_per_second", "sys.memory_share", "sys.peak_memory", "sys.mfu")
+
+
 def row_of(run: RunSnapshot) -> Row:
-    """The values of `run`; nothing is computed from whole series."""
-    return Row(
+    """The values of `run`, in one pass over its series; nothing is computed from whole series."""
+    largest = dict.fromkeys(_READ, math.nan)
+    for key, view in run.series.items():
+        if key.signal in largest and not view.last <= largest[key.signal]:
+            largest[key.signal] = view.last
+    loss = run.series.get(SignalKey("loss.train"))
+    row = Row(
         id=RunId(run.name, run.target),
         run=run,
         step=_known(run.last_step),
         total=_known(run.total_steps),
-        loss=last_of(run, "loss.train"),
-        z=max((view.last for view in family(run, "spike.score") if math.isfinite(view.last)), default=math.nan),
-        tokens_per_second=last_of(run, "sys.tokens_per_second"),
-        memory=last_of(run, "sys.memory_share"),
-        memory_bytes=last_of(run, "sys.peak_memory"),
-        mfu=last_of(run, "sys.mfu"),
+        loss=largest["loss.train"] if loss is None else loss.last,
+        z=largest["spike.score"],
+        tokens_per_second=largest["sys.tokens_per_second"],
+        memory=largest["sys.memory_share"],
+        memory_bytes=largest["sys.peak_memory"],
+        mfu=largest["sys.mfu"],
         age_s=_known(run.age_s),
         eta_s=_known(run.eta_s),
         explained_by=explanation(run),
         trouble=trouble_of(run),
     )
+    return replace(row, fingerprint=_fingerprint(row))
+
+
+def _fingerprint(row: Row) -> Hashable:
+    """Changes when the row must be drawn anew: a session may publish new objects that say the same."""
+    run, why = row.run, row.explained_by
+    loss = run.series.get(SignalKey("loss.train"))
+    curve = (loss.count, loss.steps.size, loss.bad_steps.size, repr(loss.last)) if loss is not None else ()
+    numbers = (row.step, row.total, row.z, row.tokens_per_second, row.memory, row.memory_bytes, row.mfu, row.eta_s)
+    reason = (why.id, why.what) if why else (run.verdict_reason,)
+    return (row.id, run.state, run.verdict, reason, curve, repr(numbers))
 
 
 def _known(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def last_of(run: RunSnapshot, signal: str) -> float:
-    """The newest value of a signal; the largest where several labels report it; NaN when it is not there."""
-    views = family(run, signal)
-    return views[0].last if views else math.nan
 
 
 def explanation(run: RunSnapshot) -> TriageStep | None:

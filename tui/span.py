@@ -42,6 +42,19 @@ def fit(text: str, width: int, ellipsis: str = "…", right: bool = False) -> st
     return " " * (width - size) + text if right else text + " " * (width - size)
 
 
+def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
+    """`text`, made safe, in exactly `width` cells; what is too much goes from the middle: names differ at their ends.
+
+    >>> fit_middle("llama-7b-lr3e4-seed1", 12), fit_middle("abc", 5)
+    ('llama-7…eed1', 'abc  ')
+    """
+    text = printable(text)
+    if cell_len(text) <= width or width < 8 or not text.isascii():
+        return fit(text, width, ellipsis)
+    tail = (width - 1) * 2 // 5
+    return text[: width - 1 - tail] + ellipsis + text[-tail:]
+
+
 def clip(text: str, width: int, ellipsis: str = "…") -> str:
     """`text`, made safe, in at most `width` cells."""
     text = printable(text)

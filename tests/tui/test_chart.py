@@ -35,10 +35,10 @@ def test_a_small_chart_in_full() -> None:
     chart = chart_of([4.0, 3.0, 2.0, 1.0], number="1", value="1.000 nats", x_name="step")
     assert words(chart, 24, 5) == [
         "1 loss 1.000 nats       ",
-        "4.000 │⠉⠒⠢⠤⣀⡀           ",
-        "      │     ⠈⠉⠒⠢⠤⣀⡀     ",
-        "1.000 │           ⠈⠉⠒⠢⠤⣀",
-        "      └0──── step ─────3",
+        "4.0 │⠉⠒⠢⠤⢄⣀             ",
+        "    │      ⠉⠑⠒⠢⠤⢄⣀      ",
+        "1.0 │             ⠉⠑⠒⠢⠤⣀",
+        "    └0───── step ──────3",
     ]
 
 

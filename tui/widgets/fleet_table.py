@@ -61,7 +61,7 @@ class FleetTable(LineList):
         return self._keys[row.id]
 
     def _key_of(self, row: Row) -> Hashable:
-        return (row.id, row.run.revision, id(row.run), row.id in self.pins, numbers.age(row.age_s + self.aged_s))
+        return (row.fingerprint, row.id in self.pins, numbers.age(row.age_s + self.aged_s))
 
     def changed_region(self, y: int, before: Hashable, now: Hashable) -> Region:
         """The age alone, where nothing else changed."""
@@ -109,7 +109,7 @@ class BriefList(LineList):
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
-        return (self.rows[index].id, id(self.rows[index].run))
+        return self.rows[index].fingerprint
 
     def row(self, index: int, width: int, at_cursor: bool) -> Line:
         """One run."""

@@ -87,7 +87,9 @@ class TriagePane(LineList):
         step, glyphs = self.steps[index], look_of(self).glyphs
         mark = glyphs.cursor if at_cursor else " "
         style = VERDICT_STYLES[step.verdict]
-        title = fit(step.title, min(12, max(6, width // 3)), glyphs.ellipsis)
+        title = fit(
+            step.title if width >= 44 else step.id.replace("_", " "), 14 if width >= 44 else 10, glyphs.ellipsis
+        )
         room = width - 4 - len(title) - 1
         what = step.what if step.what else step.verdict.value
         return [
