@@ -80,7 +80,8 @@ def _header(run: RunSnapshot) -> list[str]:
         if file.problem:
             lines.append(f"           {printable(file.problem, 300)}")
     lines.append(f"thresholds {run.thresholds_source}")
-    lines += [f"problem    {printable(problem, 300)}" for problem in run.problems]
+    told = {file.problem for file in run.files}
+    lines += [f"problem    {printable(problem, 300)}" for problem in run.problems if problem not in told]
     return lines
 
 

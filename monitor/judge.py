@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
@@ -49,12 +51,24 @@ def read_runs(
 ) -> Iterator[tuple[RunFiles, WatchedRun]]:
     """Each run read to its end. `on_engine` is called with a run's new engine before anything is read."""
     for files in discovery.runs:
-        sources = [str(file.path) for file in files.files if file.role != "config"]
-        engine = RunEngine(files.name, files.target, clock=clock, limits=limits, sources=sources)
-        if on_engine is not None:
-            on_engine(engine)
-        watched = WatchedRun(engine, clock)
+        watched = WatchedRun(partial(_engine, files, clock, limits, on_engine), clock)
         for item in read_all(files, clock):
             watched.take(item)
-        engine.settle()
+        watched.engine.settle()
         yield files, watched
+
+
+def _engine(
+    files: RunFiles, clock: Clock, flags: Thresholds, on_engine: Callable[[RunEngine], None] | None, settings: Settings
+) -> RunEngine:
+    engine = engine_of(files, clock, flags, settings)
+    if on_engine is not None:
+        on_engine(engine)
+    return engine
+
+
+def engine_of(files: RunFiles, clock: Clock, flags: Thresholds, settings: Settings) -> RunEngine:
+    """The engine of one run, with the thresholds and facts of its settings files under those of the flags."""
+    sources = [str(file.path) for file in files.files if file.role != "config"]
+    limits = settings.limits(flags)
+    return RunEngine(files.name, files.target, clock=clock, limits=limits, facts=settings.facts, sources=sources)

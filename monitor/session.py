@@ -11,15 +11,19 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import Frame
+from trainmon.monitor.judge import engine_of
+from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
 from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
 from trainmon.tails.reader import Lines
 
@@ -155,17 +159,16 @@ class Monitor:
     def _take(self, item: IntakeItem) -> None:
         watched = self._runs.get(item.run_name)
         if watched is None:
-            engine = self._engine_for(item.run_name)
-            if self._on_record is not None:
-                engine.on_frame = record_events(item.run_name, self._on_record)
-            watched = self._runs[item.run_name] = WatchedRun(engine, self._clock)
+            watched = self._runs[item.run_name] = WatchedRun(partial(self._engine_for, item.run_name), self._clock)
         watched.take(item)
 
-    def _engine_for(self, name: str) -> RunEngine:
-        files = next((run for run in self._intake.runs if run.name == name), None)
-        sources = [str(file.path) for file in files.files if file.role != "config"] if files else []
-        target = files.target if files else name
-        return RunEngine(name, target, clock=self._clock, limits=self._limits, sources=sources)
+    def _engine_for(self, name: str, settings: Settings) -> RunEngine:
+        known = (run for run in self._intake.runs if run.name == name)
+        files = next(known, RunFiles(name, name, ()))
+        engine = engine_of(files, self._clock, self._limits, settings)
+        if self._on_record is not None:
+            engine.on_frame = record_events(name, self._on_record)
+        return engine
 
     def _publish(self, *, everything: bool) -> None:
         for name, watched in self._runs.items():

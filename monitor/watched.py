@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.job import Pulse
+from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.clock import Clock
 from trainmon.tails.reader import IntakeItem
@@ -58,8 +59,10 @@ class Rhythm:
 class WatchedRun:
     """Gathers what arrives for one run and gives snapshots of it."""
 
-    def __init__(self, engine: RunEngine, clock: Clock) -> None:
-        self.engine = engine
+    def __init__(self, make: Callable[[Settings], RunEngine], clock: Clock) -> None:
+        self.settings = Settings()
+        self._make = make
+        self._engine: RunEngine | None = None
         self.files: dict[str, FileStatus] = {}
         self.problems: dict[str, str] = {}
         self.log_context: tuple[LogLine, ...] = ()
@@ -74,10 +77,17 @@ class WatchedRun:
         self._last_arrival_s: float | None = None
         self._stated_at_s: dict[str, float] = {}
 
+    @property
+    def engine(self) -> RunEngine:
+        """The engine, made at its first use with the settings known by then."""
+        if self._engine is None:
+            self._engine = self._make(self.settings)
+        return self._engine
+
     def take(self, item: IntakeItem) -> None:
         """Takes what one poll of one file gave."""
-        if item.config is not None or item.role == "config":
-            self.dirty = True
+        if item.role == "config":
+            self._take_settings(item)
             return
         path, parsed, status = item.path, item.update.parsed, item.status
         now = self._clock.monotonic()
@@ -95,6 +105,18 @@ class WatchedRun:
         self._stated_at_s[path] = now
         self._keep(item.update.lines)
         self.dirty = True
+
+    def _take_settings(self, item: IntakeItem) -> None:
+        self.dirty = True
+        if item.status.problem:
+            self.problems[item.path] = item.status.problem
+        if item.config is None:
+            return
+        if self._engine is not None:
+            self.problems[item.path] = f"{item.path} has changed; start trainmon again to use it"
+            return
+        self.settings.read(item.path, item.config)
+        self.problems.update(self.settings.problems)
 
     def _keep(self, lines: Sequence[LogLine]) -> None:
         for line in lines:

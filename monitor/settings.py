@@ -1,0 +1,177 @@
+"""Settings files that lie beside a log: the run's trainmon.toml, and the trainer's own configuration.
+
+They are another person's word (DESIGN.md): they may set thresholds and tell facts of the run, and nothing else. They
+are read as data, never run, and every problem is one line that names the file and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from trainmon.monitor.thresholds import DEFAULTS, Thresholds
+from trainmon.tails.formats.config_facts import config_facts
+from trainmon.tails.text import printable
+
+OWN_NAME = "trainmon.toml"
+_MAX_ENTRIES = 20_000
+_MAX_LINE = 500  # a setting that matters is short, and matching stays linear
+_YAML_LINE = re.compile(r"^(?P<indent> *)(?P<key>[\w./-]{1,80}) *:(?: +(?P<value>[^#\n]*?))?(?: *#.*)?$")
+_FACTS = frozenset(
+    [
+        "total_steps",
+        "batch_size",
+        "seq_length",
+        "tokens_per_batch",
+        "parameters",
+        "active_parameters",
+        "clip_threshold",
+        "peak_lr",
+        "warmup_steps",
+        "precision",
+        "world_size",
+        "gpu",
+        "gpu_memory_bytes",
+        "optimizer",
+        "checkpoint_interval",
+        "num_experts",
+        "framework",
+    ]
+)
+
+
+@dataclass(slots=True)
+class Settings:
+    """What the settings files of a run say so far. `problems`: file -> one line."""
+
+    thresholds: dict[str, tuple[float, str]] = field(default_factory=dict)
+    facts: dict[str, float | str] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def read(self, path: str, content: bytes) -> None:
+        """Takes in one file; never raises on what it holds."""
+        self.problems.pop(path, None)
+        try:
+            text = content.decode("utf-8-sig")
+            if PurePath(path).name == OWN_NAME:
+                self._own(path, tomllib.loads(text))
+            else:
+                for key, value in config_facts(*_flat(_parse(path, text))):
+                    self.facts.setdefault(key, value)
+        except (ValueError, RecursionError) as error:
+            self.problems[path] = f"{path}: not read as settings ({printable(str(error), 120)}); mend or remove it"
+
+    def limits(self, flags: Thresholds) -> Thresholds:
+        """The thresholds with these files' values under those of the command line."""
+        merged = Thresholds()
+        for name, (value, path) in self.thresholds.items():
+            merged = merged.override({name: value}, source=path)
+        for name in flags.values:
+            merged = merged.override({name: flags[name]}, source=flags.source(name))
+        return merged
+
+    def _own(self, path: str, document: Mapping[str, object]) -> None:
+        unknown = sorted(set(document) - {"thresholds", "facts", "schema", "calibration"})
+        for name, value in _leaves(document.get("thresholds", {})):
+            if name not in DEFAULTS:
+                unknown.append(f"thresholds.{name}")
+            elif (
+                isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0
+            ):
+                raise ValueError(f"thresholds.{name} must be a number above 0")
+            else:
+                self.thresholds[name] = (float(value), path)
+        for name, value in _leaves(document.get("facts", {})):
+            if name not in _FACTS or isinstance(value, bool):
+                unknown.append(f"facts.{name}")
+            elif isinstance(value, (int, float)):
+                self.facts[name] = float(value)
+            elif isinstance(value, str):
+                self.facts[name] = value[:120]
+        if unknown:
+            names = ", ".join(printable(name, 60) for name in unknown[:8])
+            self.problems[path] = f"{path}: settings that trainmon does not have, left out: {names}"
+
+
+def _parse(path: str, text: str) -> object:
+    suffix = PurePath(path).suffix.lower()
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix == ".toml":
+        return tomllib.loads(text)
+    if suffix in (".yaml", ".yml"):
+        return _plain_yaml(text)
+    return {}
+
+
+def _plain_yaml(text: str) -> dict[str, object]:
+    """The ``key: value`` lines of a YAML file, nested by indent, keys joined with "/".
+
+    Scalars are all that facts need: tags, anchors, lists and blocks are passed over, never resolved.
+
+    >>> _plain_yaml("optimizer:\\n  lr: 3e-4  # peak\\nmax_steps: 1000\\nname: !!python/object x")
+    {'optimizer/lr': 0.0003, 'max_steps': 1000.0, 'name': '!!python/object x'}
+    """
+    found: dict[str, object] = {}
+    open_keys: list[tuple[int, str]] = []
+    for line in text.splitlines()[:_MAX_ENTRIES]:
+        match = _YAML_LINE.match(line) if len(line) <= _MAX_LINE else None
+        if match is None:
+            continue
+        indent = len(match["indent"])
+        while open_keys and open_keys[-1][0] >= indent:
+            open_keys.pop()
+        path = "/".join((*(key for _, key in open_keys[-8:]), match["key"]))
+        value = (match["value"] or "").strip()
+        if not value:
+            open_keys.append((indent, match["key"]))
+            continue
+        found[path] = _scalar(value.strip("\"'"))
+    return found
+
+
+def _scalar(text: str) -> float | str:
+    try:
+        return float(text.replace("_", ""))
+    except ValueError:
+        return text
+
+
+def _leaves(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Name and value of everything in nested tables, names joined with dots; breadth of the input only."""
+    waiting: list[tuple[str, object]] = [(prefix, value)]
+    seen = 0
+    while waiting and seen < _MAX_ENTRIES:
+        name, item = waiting.pop()
+        seen += 1
+        if isinstance(item, Mapping):
+            waiting += [(f"{name}.{key}" if name else str(key), inner) for key, inner in item.items()]
+        elif name:
+            yield name, item
+
+
+def _flat(document: object) -> tuple[dict[str, float | None], dict[str, str]]:
+    values: dict[str, float | None] = {}
+    texts: dict[str, str] = {}
+    for name, value in _leaves(document):
+        key = name.replace(".", "/")
+        if isinstance(value, bool):
+            continue
+        if isinstance(value, (int, float)):
+            values[key] = _finite(value)
+        elif isinstance(value, str):
+            texts[key] = value
+    return values, texts
+
+
+def _finite(value: float) -> float | None:
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
