@@ -62,6 +62,7 @@ _PLAIN_PREFIXES = word_set(
     "data log logs time perf timing general common optim optimizer"
 )
 _EVAL_WORDS = word_set("eval evaluation evaluate val valid validation validate test testing dev heldout ood")
+_LOSS_WORDS = word_set("loss losses nll reward rewards objective")
 _TRAINING_WORDS = word_set("loss losses nll ppl perplexity lr reward rewards gnorm grad gradient objective")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _SEPARATORS = re.compile(r"[\s\-]+")
@@ -87,6 +88,16 @@ def is_training_key(key: str) -> bool:
     """Whether only a training record carries such a key: its loss, reward, learning rate or gradient."""
     words = words_of(key)
     return not says_eval(key) and (not _TRAINING_WORDS.isdisjoint(words) or {"learning", "rate"} <= words)
+
+
+@lru_cache(maxsize=65536)
+def is_loss_key(key: str) -> bool:
+    """Whether `key` is what training makes better: a loss or reward that is not held-out.
+
+    >>> is_loss_key("loss/total"), is_loss_key("grad_norm")
+    (True, False)
+    """
+    return not says_eval(key) and not _LOSS_WORDS.isdisjoint(words_of(key))
 
 
 @lru_cache(maxsize=65536)

@@ -16,7 +16,7 @@ from trainmon.tails.formats.stamps import epoch_seconds, parse_stamp, stamp_keys
 from trainmon.tails.formats.struct_plan import Columns, Marks, StructPlan
 from trainmon.tails.formats.table import Batch
 from trainmon.tails.record import FloatArray, IntArray, Mark, TimeKind
-from trainmon.tails.steps import BoolArray, is_training_key
+from trainmon.tails.steps import BoolArray, is_loss_key, is_training_key
 
 Texts = dict[str, list[str | None]]
 
@@ -74,8 +74,8 @@ class Bulk:
         typed = [key for key in (*TYPE_KEYS, *SPLIT_KEYS) if key in texts]
         if not typed:
             return []
-        training = _any_logged(columns, marks, [key for key in columns if is_training_key(key)], count).tolist()
-        rows = list(zip(training, *(texts[key] for key in typed), strict=True))
+        losses = _any_logged(columns, marks, [key for key in columns if is_loss_key(key)], count).tolist()
+        rows = list(zip(losses, *(texts[key] for key in typed), strict=True))
         known = {
             row: kind_of({key: text for key, text in zip(typed, row[1:], strict=True) if text is not None}, row[0])
             for row in set(rows)

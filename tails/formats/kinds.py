@@ -56,8 +56,8 @@ class RecordKind:
 PLAIN = RecordKind()
 
 
-def kind_of(texts: Mapping[str, str], has_training_key: bool) -> RecordKind:
-    """The kind of a record with these texts; `has_training_key` tells whether it carries a loss, reward or the like.
+def kind_of(texts: Mapping[str, str], has_loss: bool) -> RecordKind:
+    """The kind of a record with these texts; `has_loss` tells whether it carries a training loss or reward.
 
     >>> kind_of({"event": "eval"}, True).key("loss"), kind_of({"split": "val"}, True).key("val_loss")
     ('eval/loss', 'val_loss')
@@ -68,20 +68,20 @@ def kind_of(texts: Mapping[str, str], has_training_key: bool) -> RecordKind:
     """
     types = tuple(texts[key] for key in TYPE_KEYS if key in texts)
     splits = tuple((key, texts[key]) for key in SPLIT_KEYS if key in texts)
-    return _kind(types, splits, has_training_key) if types or splits else PLAIN
+    return _kind(types, splits, has_loss) if types or splits else PLAIN
 
 
 @lru_cache(maxsize=4096)
-def _kind(types: tuple[str, ...], splits: tuple[tuple[str, str], ...], has_training_key: bool) -> RecordKind:
+def _kind(types: tuple[str, ...], splits: tuple[tuple[str, str], ...], has_loss: bool) -> RecordKind:
     for text in types:
         if len(text) <= _TYPE_LIMIT:
-            kind = _by_type(text, has_training_key)
+            kind = _by_type(text, has_loss)
             if kind is not None:
                 return _with_split(kind, splits)
     return _with_split(PLAIN, splits)
 
 
-def _by_type(text: str, has_training_key: bool) -> RecordKind | None:
+def _by_type(text: str, has_loss: bool) -> RecordKind | None:
     words = words_of(text)
     if words & _ERROR:
         return RecordKind(Role.FACTS, note=NoteKind.ERROR)
@@ -103,7 +103,7 @@ def _by_type(text: str, has_training_key: bool) -> RecordKind | None:
     if words & _ABOUT:
         return RecordKind(Role.FACTS)
     # A kind of its own: its numbers must not mix with the training records' unless it is them.
-    return PLAIN if has_training_key else RecordKind(prefix=f"{_safe(text)}/")
+    return PLAIN if has_loss else RecordKind(prefix=f"{_safe(text)}/")
 
 
 def _with_split(kind: RecordKind, splits: tuple[tuple[str, str], ...]) -> RecordKind:

@@ -17,7 +17,7 @@ from trainmon.tails.formats.long_form import long_form
 from trainmon.tails.formats.stamps import stamp_order, time_of
 from trainmon.tails.formats.table import Row, Table
 from trainmon.tails.record import Fact, Note, NoteKind, Parsed, TimeKind
-from trainmon.tails.steps import StepChooser, StepTrack, is_training_key, step_rank
+from trainmon.tails.steps import StepChooser, StepTrack, is_loss_key, is_training_key, step_rank
 
 Values = dict[str, float | None]
 Texts = dict[str, str]
@@ -82,7 +82,7 @@ class RecordReader:
 
     def kind(self, values: Mapping[str, float | None], texts: Mapping[str, str]) -> RecordKind:
         """What kind of record it is: by its type, else by what it holds."""
-        kind = kind_of(texts, any(map(is_training_key, values)))
+        kind = kind_of(texts, any(map(is_loss_key, values)))
         if kind.role is Role.FACTS:
             return kind
         if any(key in values for key in _SUMMARY_KEYS):
