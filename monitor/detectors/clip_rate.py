@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
+import numpy as np
+
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
@@ -76,18 +78,19 @@ class ClipRate(Detector):
                 self._forget()
             self._attempt = frame.attempt
         found: Found = []
-        clip, share, settle = self.clip, self.share, SETTLE * self.share.window
-        for i, x in enumerate(values):
-            share.update(x > clip)
-            self.count += 1
-            if self.count < settle:
-                continue
-            rate = share.value
-            if rate < self.base:
-                self.base = rate
-            if self.first is not None or rate > self.base + self.rise:
-                self._risen(frame, rows[i], rate, found)
+        rates = self.share.extend(np.array(values) > self.clip)
+        skip = min(max(SETTLE * self.share.window - 1 - self.count, 0), len(rates))
+        self.count += len(values)
         self._last_step = steps[-1]
+        if skip == len(rates):
+            return ()
+        lowest = np.minimum.accumulate(np.concatenate([[self.base], rates[skip:]]))[1:]
+        if self.first is not None or bool((rates[skip:] > lowest + self.rise).any()):
+            for i in range(skip, len(rates)):
+                self.base = float(lowest[i - skip])
+                if self.first is not None or rates[i] > self.base + self.rise:
+                    self._risen(frame, rows[i], float(rates[i]), found)
+        self.base = float(lowest[-1])
         return in_order(found)
 
     def _forget(self) -> None:

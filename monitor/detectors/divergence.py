@@ -58,11 +58,23 @@ class Divergence:
             self._attempt = frame.attempt
             self._last_step = math.nan
         last_value = self.values[-1] if self.values else math.nan
+        held, worst = self.values, self.worst_before
         for i, x in enumerate(values):
             if steps[i] == self._last_step and same_value(x, last_value):
                 continue
-            self._last_step, last_value = steps[i], x
-            self._take(frame, rows[i], x, rows[i] >= policy_from, found)
+            self._last_step = steps[i]
+            if self.count > SMALL and -RUNAWAY < x < RUNAWAY and self.open is None:
+                # With so much history, and nothing of a runaway's size, there is nothing to judge.
+                if last_value > worst:
+                    worst = last_value
+                held.append(x)
+                self.count += 1
+            else:
+                self.worst_before = worst
+                self._take(frame, rows[i], x, rows[i] >= policy_from, found)
+                worst = self.worst_before
+            last_value = x
+        self.worst_before = worst
         self.newest = place(frame, rows[-1], values[-1])
 
     def _forget(self) -> None:
@@ -80,8 +92,6 @@ class Divergence:
         self.count += 1
         if self.open is not None:
             self._go_on(self.open, frame, row, x, found)
-            return
-        if self.count > SMALL and abs(x) < RUNAWAY:
             return
         self.recent.append(place(frame, row, x))
         if self.count <= LAST:

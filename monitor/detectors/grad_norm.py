@@ -24,7 +24,6 @@ from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
 from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Mark
 
@@ -81,7 +80,6 @@ class GradNorm(Detector):
             ),
         )
         self.fail_run = int(limits["nonfinite.fail_run"])
-        self.recent = RollingRobust(int(limits["window"]))
         self.count = 0
         self.above = 0
         self.far_above = 0
@@ -132,8 +130,6 @@ class GradNorm(Detector):
         top = int(values.argmax())
         if values[top] > self.largest:
             self.largest, self.largest_step = float(values[top]), float(frame.steps[finite[top]])
-        for x in values[-self.recent.window :].tolist():
-            self.recent.update(x)
         self.last = place(frame, int(finite[-1]), float(values[-1]))
 
     def _non_finite(self, frame: Frame, found: Found) -> None:
@@ -204,8 +200,8 @@ class GradNorm(Detector):
         said = [*self.spikes.finish(), *self.level.finish()]
         if self.bad_open and self.bad_last is not None:
             said.append(self._say_bad("grow", self.bad_last))
-        median = self.recent.median
-        if self.last is not None and len(self.recent) >= 30 and median > ABSURD * self.clip:
+        median = self.spikes.level
+        if self.last is not None and len(self.spikes.score) >= 30 and median > ABSURD * self.clip:
             what = f"gradient norm is {median:.3g} in the median, {median / self.clip:,.0f}x the clip threshold"
             said.append(finding("open", "absurd_level", GRAD, Severity.WARN, self.last, what))
         return said
@@ -247,7 +243,7 @@ class GradNorm(Detector):
             return result(self, Verdict.NO_DATA, what, advice="log the norm before clipping", used=used)
         if self.count >= 100 and self.far_above > OFTEN * self.count:
             what = f"above 5x the clip threshold {clip:g} in {self.far_above / self.count:.0%} of {self.count:,} steps"
-            advice = f"lower the learning rate, or clip at the norm's own level ({self.recent.median:.3g})"
+            advice = f"lower the learning rate, or clip at the norm's own level ({self.spikes.level:.3g})"
             return result(self, Verdict.WARN, what, self._shares(clip), advice, used, advisory=True)
         spikes = sum(1 for e in view.episodes if e.kind == "spike")
         lone = f"; {spikes} lone spike{'s' if spikes != 1 else ''} without a loss spike" if spikes else ""

@@ -38,18 +38,15 @@ class Levels:
     def __init__(self) -> None:
         self.medians: list[float] = []
         self._every = 1
-        self._buffer: list[float] = []
+        self.buffer: list[float] = []
         self._blocks = 0
 
-    def add(self, x: float) -> None:
-        """Takes one value in."""
-        self._buffer.append(x)
-        if len(self._buffer) < LEVEL_VALUES:
-            return
+    def close(self) -> None:
+        """Takes in `buffer`, which is to be filled with `LEVEL_VALUES` values."""
         self._blocks += 1
         if not self._blocks % self._every:
-            self.medians.append(sorted(self._buffer)[LEVEL_VALUES // 2])
-        self._buffer.clear()
+            self.medians.append(sorted(self.buffer)[LEVEL_VALUES // 2])
+        self.buffer.clear()
         if len(self.medians) >= LEVELS_KEPT:
             del self.medians[::2]
             self._every *= 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
-from trainmon.monitor.detectors.habits import Levels, Rhythm
+from trainmon.monitor.detectors.habits import LEVEL_VALUES, Levels, Rhythm
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
@@ -115,6 +115,7 @@ class LevelTrack:
         if not rows:
             if self.rebase_rows:
                 self.rebase()
+                self.rebase_rows = []
             return
         if frame.attempt != self._attempt:
             if self._attempt is not None and not (self.rule.keep_on_restart and resumed(self._last_step, steps[0])):
@@ -130,6 +131,8 @@ class LevelTrack:
             self.rule.floor,
         )
         last_step, last_value = self._last_step, self._last_value
+        buffer = self.levels.buffer
+        ready = len(robust) >= need
         fresh = self.rebase_rows
         self.rebase_rows = []
         for i, x in enumerate(values):
@@ -137,16 +140,21 @@ class LevelTrack:
                 while fresh and rows[i] >= fresh[0]:
                     fresh = fresh[1:]
                 self.rebase()
+                ready = False
             step = steps[i]
             if step == last_step and same_value(x, last_value):
                 continue
             last_step, last_value = step, x
-            self.levels.add(x)
+            buffer.append(x)
+            if len(buffer) == LEVEL_VALUES:
+                self.levels.close()
             if self.stretch is not None:
                 self._go_on(self.stretch, frame, rows[i], x, found)
+                ready = len(robust) >= need
                 continue
-            if len(robust) < need:
+            if not ready:
                 robust.update(x)
+                ready = len(robust) >= need
                 continue
             self.judged += 1
             level = robust.median

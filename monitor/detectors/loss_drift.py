@@ -29,15 +29,16 @@ from trainmon.monitor.thresholds import Thresholds
 LOSS = SignalKey("loss.train")
 LEVEL_BLOCKS = 20  # the level is the mean of 20 block medians: at least 500 steps and 100 values
 ABRUPT = 0.6  # a rise of which one jump between neighbouring segments made this share is a shift, not a drift
-MIN_PAIRS = 5
+MIN_BENDS = 10
 
 
 class DriftTrack:
     """The level (mean of 20 blocks) against the lowest level the run has had.
 
     It must be 5% and 4 sigma above for at least 500 steps and 100 values. Sigma is that of a difference of two
-    such levels: from the spread of the differences between levels 20 blocks apart, once there are five, and never
-    less than the blocks' own noise, widened for their lag-1 correlation, gives.
+    such levels: from the bends of the curve (second differences of levels 20 blocks apart, six times a level's
+    variance), in which a falling curve drops out and slow noise does not, and never less than what the noise of
+    neighbouring blocks gives.
     """
 
     def __init__(self, key: SignalKey, limits: Thresholds) -> None:
@@ -93,8 +94,9 @@ class DriftTrack:
         steps = [b - a for a, b in pairwise(recent)]
         noise = robust_sigma(steps) / math.sqrt(2)
         own = noise * math.sqrt(2 / LEVEL_BLOCKS)
-        if len(self.pairs) >= MIN_PAIRS:
-            return max(own, robust_sigma(self.pairs))
+        bends = [b - a for a, b in zip(list(self.pairs)[:-LEVEL_BLOCKS], list(self.pairs)[LEVEL_BLOCKS:], strict=True)]
+        if len(bends) >= MIN_BENDS:
+            return max(own, robust_sigma(bends) * math.sqrt(2 / 6))
         return 2 * own
 
     def _judge(self, level: float, recent: list[float], block: Block, row: int, found: Found) -> None:

@@ -89,5 +89,7 @@ class LossSpike(Detector):
             what = f"{track.judged:,} values judged; {lone} lone small jump{'s' if lone != 1 else ''}, back at once"
         why = ""
         if not math.isnan(track.highest_step):
-            why = f"highest z {track.highest:.1f} at step {track.highest_step:g} (cut-off {self.limits['spike.z']:g})"
+            rise = f"{100 * math.expm1(track.highest_rise):+.1f}%" if track.score.log else f"{track.highest_rise:+.4g}"
+            why = f"largest rise over the median {rise} at step {track.highest_step:g}, z {track.highest:.1f} "
+            why += f"(cut-off {self.limits['spike.z']:g})"
         return result(self, Verdict.PASS, what, why, used=USED)

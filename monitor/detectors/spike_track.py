@@ -68,6 +68,7 @@ class SpikeTrack:
         self.rule = rule
         self.score = RobustScore(rule.window)
         self.resolution = PrintResolution()
+        self.highest_rise = 0.0
         self.highest = 0.0
         self.highest_step = math.nan
         self.judged = 0
@@ -125,7 +126,8 @@ class SpikeTrack:
     ) -> None:
         robust = self.score.robust
         need = self.rule.min_history
-        log = math.log
+        log, rise_log = math.log, self._rise_log
+        ready = len(robust) >= need
         last_step, last_value = self._last_step, self._last_value
         for i in range(start, end):
             x = values[i]
@@ -143,31 +145,33 @@ class SpikeTrack:
             else:
                 u = x
             if self.open is None and not self._held:
-                if len(robust) < need:
+                if not ready:
                     robust.update(u)
+                    ready = len(robust) >= need
                     continue
                 self.judged += 1
-                if not self._quiet(u, step):
+                rise = u - robust.median
+                if rise > self.highest_rise:
+                    self._keep_highest(rise, step)
+                size = rise_log if self.score.log else self._size
+                if (rise > size or rise < -size) and not self._quiet(u):
                     self._flag(frame, rows[i], u, x, found)
                     continue
                 robust.update(u)
             else:
                 self._busy(frame, rows[i], u, x, found)
+                ready = len(robust) >= need
         self._last_step, self._last_value = last_step, last_value
 
-    def _quiet(self, u: float, step: float) -> bool:
-        """Whether `u` is neither a spike nor a drop; keeps the highest score."""
-        rise = u - self.score.robust.median
-        cut = self.rule.z
-        if rise > 0:
-            screen = self.highest if self.highest < cut else cut
-            if screen and not self.score.above(rise, screen):
-                return True
-            z = NORMAL * rise / (self.score.spread + EPS)
-            if z > self.highest:
-                self.highest, self.highest_step = z, step
-            return z <= cut or rise <= self._size
-        return -rise <= self._size or not self.score.above(-rise, cut)
+    def _quiet(self, u: float) -> bool:
+        """Whether `u` is neither a spike nor a drop: the size rule first, then D6 without working out D."""
+        distance = abs(u - self.score.robust.median)
+        return distance <= self._size or not self.score.above(distance, self.rule.z)
+
+    def _keep_highest(self, rise: float, step: float) -> None:
+        """Remembers the largest rise and its score, for the report."""
+        self.highest_rise, self.highest_step = rise, step
+        self.highest = NORMAL * rise / (self.score.spread + EPS)
 
     @property
     def _size(self) -> float:
@@ -218,7 +222,7 @@ class SpikeTrack:
             return
         # Values far below were held back: lone ones are drops, several in a row a new level.
         self.judged += 1
-        if u < self.score.robust.median and not self._quiet(u, frame.steps[row]):
+        if u < self.score.robust.median and not self._quiet(u):
             self._held.append((row, place(frame, row, x), u))
             if len(self._held) >= HELD:
                 for _, _, held in self._held:
@@ -231,7 +235,7 @@ class SpikeTrack:
             what = f"{self.rule.noun} dropped from {self.level:.4g} to {at.value:.4g} at step {at.step:g} and came back"
             found.append((row, finding("open", "drop", self.key, Severity.INFO, at, what)))
             found.append((row, finding("recover", "drop", self.key, Severity.INFO, at, what)))
-        if self._quiet(u, float(frame.steps[row])):
+        if self._quiet(u):
             self.score.robust.update(u)
         else:
             self._flag(frame, row, u, x, found)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmon.tails.record import FloatArray
+
 
 class RollingShare:
     """How many of the last `window` answers were yes, over how many there were: METRICS.md D4's clip rate.
@@ -33,6 +38,18 @@ class RollingShare:
             self._hits -= self._answers.popleft()
         self._answers.append(bool(x))
         self._hits += bool(x)
+
+    def extend(self, answers: NDArray[np.bool_]) -> FloatArray:
+        """Takes (n,) answers in, one after the other; gives the (n,) shares after each."""
+        before = np.fromiter(self._answers, np.int64, len(self._answers))
+        joined = np.concatenate([before, answers.astype(np.int64)])
+        total = np.concatenate([[0], np.cumsum(joined)])
+        ends = np.arange(len(before), len(joined)) + 1
+        begins = np.maximum(ends - self.window, 0)
+        self._answers = deque(joined[-self.window :].astype(bool).tolist())
+        self._hits = sum(self._answers)
+        shares: FloatArray = (total[ends] - total[begins]) / (ends - begins)
+        return shares
 
     @property
     def value(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from trainmon.monitor.thresholds import Thresholds
 def cut(frame: Frame, bounds: Sequence[int]) -> list[Frame]:
     """The rows of `frame` in pieces that end at `bounds`."""
     edges = [0, *sorted(set(bounds)), len(frame)]
-    return [part(frame, a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+    return [part(frame, a, b) for a, b in pairwise(edges) if b > a]
 
 
 def part(frame: Frame, a: int, b: int) -> Frame:

@@ -43,9 +43,7 @@ def eventful(seed: int) -> Frame:
     n = 900
     layers = {SignalKey("moe.maxvio", (("layer", str(i)),)): 0.4 + 0.1 * rng.random(n) for i in range(2)}
     layers[SignalKey("moe.maxvio", (("layer", "0"),))][500:] *= 20
-    loads = {
-        SignalKey("moe.load", (("expert", str(i)), ("layer", "0"))): 100 + 20 * rng.random(n) for i in range(8)
-    }
+    loads = {SignalKey("moe.load", (("expert", str(i)), ("layer", "0"))): 100 + 20 * rng.random(n) for i in range(8)}
     loads[SignalKey("moe.load", (("expert", "3"), ("layer", "0")))][400:] = 0.0
     ranks = {SignalKey("sys.rank_step_time", (("rank", str(i)),)): 0.5 + 0.01 * rng.random(n) for i in range(4)}
     ranks[SignalKey("sys.rank_step_time", (("rank", "2"),))][300:600] *= 1.7
@@ -147,9 +145,7 @@ def test_findings_are_the_same_row_by_row_and_over_a_restart(cls: type[Detector]
 
 
 def test_the_eventful_run_makes_most_detectors_speak() -> None:
-    speaking = {
-        cls.id for cls in DETECTORS for frame in (eventful(0), policy(0)) if run(cls, [frame]).loud
-    }
+    speaking = {cls.id for cls in DETECTORS for frame in (eventful(0), policy(0)) if run(cls, [frame]).loud}
     assert {
         "loss.spike",
         "grad.norm",
