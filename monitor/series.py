@@ -60,6 +60,8 @@ class SeriesStore:
         self._admitted: set[SignalKey] = set()
         self._pins: dict[int, list[tuple[float, float]]] = {}
         self._widths: dict[int, int] = {}
+        self._is_unordered = False
+        self._new_axis = Axis(np.empty(0), np.empty(0), np.empty(0, np.int64))
         self.refused = 0
 
     @property
@@ -71,7 +73,7 @@ class SeriesStore:
     @property
     def seen(self) -> dict[SignalKey, int]:
         """How many values each signal has had, in all attempts."""
-        return {key: column.count for key, column in self._columns.items()}
+        return {key: column.count for key, column in self._in_order().items()}
 
     def admit(self, key: SignalKey) -> bool:
         """Whether a series for `key` may be kept: always for a P0 row, else while there is room."""
@@ -112,11 +114,18 @@ class SeriesStore:
         """Every series for drawing, without copies."""
         raw_keys, derived = raw_keys or {}, derived or {}
         views = {}
-        for key, column in self._columns.items():
+        for key, column in self._in_order().items():
             signal = BY_ID.get(key.signal)
             unit = signal.unit if signal else ""
             views[key] = column.view(unit, raw_keys.get(key, ""), derived.get(key, ""))
         return views
+
+    def _in_order(self) -> dict[SignalKey, Column]:
+        """The columns by key: the order must not tell how rows came in."""
+        if self._is_unordered:
+            self._columns = dict(sorted(self._columns.items()))
+            self._is_unordered = False
+        return self._columns
 
     def _append(self, frame: Frame, begin: int, end: int) -> None:
         where = slice(begin, end)
@@ -150,15 +159,14 @@ class SeriesStore:
         if column is None:
             column = self._columns[key] = Column(key, priority_of(key), self._empty_axis())
             column.axis.members += 1
+            self._is_unordered = True
         return column
 
     def _empty_axis(self) -> Axis:
         # New series share one empty axis; those that then log the same rows go on sharing it.
-        for column in reversed(self._columns.values()):
-            if not len(column.axis):
-                return column.axis
-            break
-        return Axis(np.empty(0), np.empty(0), np.empty(0, np.int64))
+        if len(self._new_axis):
+            self._new_axis = Axis(np.empty(0), np.empty(0), np.empty(0, np.int64))
+        return self._new_axis
 
     @staticmethod
     def _extend(members: list[tuple[Column, FloatArray]], steps: FloatArray, times: FloatArray, attempt: int) -> None:

@@ -24,7 +24,9 @@ def a_log(draw: st.DrawFn) -> list[Line]:
     lines: list[Line] = []
     step = draw(st.integers(0, 3))
     for _ in range(draw(st.integers(1, 6))):
-        kind = draw(st.sampled_from(["run", "run", "back", "again", "late", "eval", "note", "fact", "stepless", "other"]))
+        kind = draw(
+            st.sampled_from(["run", "run", "back", "again", "late", "eval", "note", "fact", "stepless", "other"])
+        )
         if kind == "run":
             for _ in range(draw(st.integers(1, 12))):
                 step += 1
@@ -45,7 +47,7 @@ def a_log(draw: st.DrawFn) -> list[Line]:
         elif kind == "stepless":
             lines.append(Line({"loss": draw(VALUE)}))
         elif kind == "other":
-            lines.append(Line({"gpu/thing": draw(VALUE), "tokens_per_sec": 100.0}, float(step)))
+            lines.append(Line({"gpu/thing": draw(VALUE), "tokens_per_second": 100.0}, float(step)))
     return lines
 
 
@@ -117,7 +119,9 @@ class RaisesAtTheEnd(Jumps):
 
 
 def test_a_faulty_check_is_dropped_and_said() -> None:
-    made = read([train(step, 2.0 if step != 5 else 30.0) for step in range(1, 9)], detectors=(Raises, RaisesAtTheEnd, Jumps))
+    made = read(
+        [train(step, 2.0 if step != 5 else 30.0) for step in range(1, 9)], detectors=(Raises, RaisesAtTheEnd, Jumps)
+    )
     checks = {check.id: check for check in made.checks()}
     assert "check test.raises failed: ZeroDivisionError: a fault of its own" in made.problems
     assert any("check test.at_the_end failed" in problem for problem in made.problems)
@@ -158,7 +162,9 @@ def test_a_hundred_thousand_keys_are_capped_and_the_loss_survives() -> None:
     columns["loss"] = np.array([2.0, 1.9])
     whole = np.arange(1, 3)
     made = engine()
-    made.feed("log", Parsed([Block("log", whole.astype(float), np.full(2, np.nan), whole, whole, columns, step_key="step")]))
+    made.feed(
+        "log", Parsed([Block("log", whole.astype(float), np.full(2, np.nan), whole, whole, columns, step_key="step")])
+    )
     made.settle()
     assert made.series_views()[LOSS].values.tolist() == [2.0, 1.9]
     assert len(made.series_views()) < 5000

@@ -114,7 +114,9 @@ def test_records_without_any_step_are_numbered():
 
 
 def test_a_counter_that_begins_anew_each_epoch_is_added_up():
-    lines = [train(step, 3.0 - epoch / 10 - step / 1e4, epoch=epoch) for epoch in (1, 2, 3) for step in range(25, 225, 25)]
+    lines = [
+        train(step, 3.0 - epoch / 10 - step / 1e4, epoch=epoch) for epoch in (1, 2, 3) for step in range(25, 225, 25)
+    ]
     made = read(lines)
     assert made.attempts == ((25.0, 600.0),)
     counted_from_zero = [train(step, 3.0 - epoch, epoch=epoch) for epoch in (0, 1) for step in range(10)]
@@ -151,7 +153,13 @@ def test_a_second_writer_that_stays_alone_becomes_the_run():
 def test_workers_that_draw_the_same_steps_are_no_restarts():
     lines = [train(step, 12.5 + number / 100) for step in range(1, 4) for number in range(8)]
     for step in range(4, 60):
-        lines += [train(step, 12.5), train(step - 1, 12.61), train(step, 12.7), train(step - 1, 12.62), train(step, 12.6)]
+        lines += [
+            train(step, 12.5),
+            train(step - 1, 12.61),
+            train(step, 12.7),
+            train(step - 1, 12.62),
+            train(step, 12.6),
+        ]
     made = read(lines)
     assert made.attempts == ((1.0, 59.0),)
     assert any("writers" in problem for problem in made.problems)
