@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.engine import RunEngine
@@ -118,7 +119,7 @@ def read(lines: Sequence[Line], **options) -> RunEngine:  # type: ignore[no-unty
 def feed_cut(made: RunEngine, lines: Sequence[Line], cuts: Sequence[int], *, settling: bool = False) -> None:
     """Feeds `lines` cut at the given places."""
     places = [0, *sorted(min(cut, len(lines)) for cut in cuts), len(lines)]
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         made.feed("log", parsed(lines[begin:end], begin + 1))
         if settling:
             made.settle()

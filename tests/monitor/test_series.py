@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_the_cut_into_frames_does_not_matter(cuts: list[int]) -> None:
 
     def fed(places: list[int]):  # type: ignore[no-untyped-def]
         store = SeriesStore(100 << 10)
-        for begin, end in zip(places, places[1:], strict=False):
+        for begin, end in pairwise(places):
             part = slice(begin, end)
             store.append(frame(np.arange(30_000)[part], {key: column[part] for key, column in columns.items()}))
         return {key: (v.steps.tolist(), v.low.tolist(), v.values.tolist()) for key, v in store.views().items()}
