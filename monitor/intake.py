@@ -70,10 +70,11 @@ class Sources:
     @property
     def step_key(self) -> str:
         """The log's own name of the step; "line" where records are numbered."""
-        readers = [source.reader for source in self._sources.values() if source.begun]
-        for reader in sorted(readers, key=lambda reader: reader.tier):
-            return "line" if reader.tracker.stepless else reader.step_key
-        return ""
+        readers = [source.reader for source in self._in_order() if source.begun]
+        best = min(readers, key=lambda reader: (reader.tier, reader.tracker.stepless), default=None)
+        if best is None:
+            return ""
+        return "line" if best.tracker.stepless else best.step_key
 
     @property
     def last_lines(self) -> dict[str, int]:
@@ -86,8 +87,8 @@ class Sources:
         """What is odd about the sources."""
         several = len(self._sources) > 1
         return tuple(
-            f"{path}: {problem}" if several else problem
-            for path, source in self._sources.items()
+            f"{source.reader.source}: {problem}" if several else problem
+            for source in self._in_order()
             for problem in source.reader.tracker.problems.values()
         )
 
@@ -110,17 +111,22 @@ class Sources:
 
     def settle(self, listener: FrameListener | None) -> None:
         """Passes on what waits only for its place; rows that are undecided stay."""
-        for path, source in self._sources.items():
-            self._take(path, source, source.reader.settle(), listener)
+        for source in self._in_order():
+            self._take(source.reader.source, source, source.reader.settle(), listener)
         if self._merge is not None:
             self._pass_on(self._merge.release_all(), listener)
 
     def decide(self, listener: FrameListener | None) -> None:
         """Decides the rows that wait for later ones, and passes everything on."""
-        for path, source in self._sources.items():
-            self._take(path, source, source.reader.decide(), listener)
+        for source in self._in_order():
+            self._take(source.reader.source, source, source.reader.decide(), listener)
         if self._merge is not None:
             self._pass_on(self._merge.release_all(), listener)
+
+    def _in_order(self) -> list[_Source]:
+        """The sources as they were announced, then as they came."""
+        paths = dict.fromkeys([*self._expected, *self._sources])
+        return [self._sources[path] for path in paths if path in self._sources]
 
     def _meet(self, path: str, make_mapper: Callable[[], KeyMapper]) -> _Source:
         known = dict.fromkeys([*self._expected, *self._sources, path])

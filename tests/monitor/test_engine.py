@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -257,3 +258,27 @@ def test_a_file_that_comes_after_another_is_a_later_attempt() -> None:
     made.settle()
     assert made.attempts == ((1.0, 100.0), (51.0, 150.0))
     assert made.series_views()[LOSS].count == 200
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    logs=st.lists(a_log(), min_size=2, max_size=3),
+    order=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 15)), max_size=20),
+)
+def test_any_interleaving_of_sources_gives_the_same(logs: list[list[Line]], order: list[tuple[int, int]]) -> None:
+    names = [f"log{number}.txt" for number in range(len(logs))]
+    # Time stamps may tell that one file follows another, and that is told from what has been read so far.
+    logs = [[replace(line, time=None) for line in lines] for lines in logs]
+
+    def fed(turns: Sequence[tuple[int, int]]) -> tuple[object, ...]:
+        made = engine(sources=names)
+        at = [0] * len(names)
+        for which, many in [*turns, *((number, 1000) for number in range(len(names)))]:
+            number = which % len(names)
+            lines = logs[number][at[number] : at[number] + many]
+            made.feed(names[number], parsed(lines, at[number] + 1, names[number]))
+            at[number] += len(lines)
+        made.settle()
+        return plain_state(made)
+
+    assert fed(order) == fed([])
