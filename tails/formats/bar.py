@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from trainmon.tails.formats.numbers import NUMBER, clock_seconds, is_absent, to_number, with_multiplier
 
@@ -16,6 +17,21 @@ _POSTFIX = re.compile(
     rf"[,\s\[]\s*(?P<key>[A-Za-z_][^=,\]\[]{{0,80}}?)\s*[=:]\s*['\"]?(?P<value>{NUMBER})(?P<unit>%|[a-zA-Z/]{{1,12}})?['\"]?\s*(?=[,\]]|$| )"
 )
 _NO_METRIC = frozenset({"v_num", "refresh"})
+
+
+# A frame with metrics and nothing behind it, as bytes: what comes before the elapsed time tells the bar and its place.
+QUICK_BAR = re.compile(
+    rb"([^=\n]{0,800}?\d/\d[\d.]*[kMGT]?) \[\d[\d:]*<[^\]=]*, ?[^\]]*=[^\]]*\]\s*(?:\x1b\[[AK]\s*)*$"
+)
+
+
+class BarKind(Enum):
+    """What a frame is good for: nothing, beside the training; its position only; metrics."""
+
+    NONE = auto()
+    SIDE = auto()
+    PLAIN = auto()
+    METRICS = auto()
 
 
 @dataclass(slots=True)

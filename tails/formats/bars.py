@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from trainmon.tails.formats.bar import Bar, end_of, postfix_of, read_bar
+from trainmon.tails.formats.bar import Bar, BarKind, end_of, postfix_of, read_bar
 from trainmon.tails.formats.flat import EVAL_WORD, METRIC
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.sink import Sink
@@ -51,17 +51,20 @@ class Bars(Dialect):
         bar = read_bar(line.text)
         if bar is None:
             return False
-        is_side = bool(_SIDE.search(bar.label))
+        is_side = _SIDE.search(bar.label) is not None
         if not is_side and not EVAL_WORD.search(bar.label):
             sink.bar = bar
+        behind = bar.rest[end_of(bar) :]
         if bar.has_postfix and not is_side:
             self._offer(bar, line, sink)
         elif bar.n == 0 and not is_side:
             self._begin(bar, sink)
-        behind = bar.rest[end_of(bar) :].strip()
-        if behind:
-            line.text = bar.rest[end_of(bar) :]
-            sink.behind_bar(line)
+        if behind.strip():
+            sink.behind_bar(Line(behind, line.offset, line.line_no, line.prefix))
+        elif bar.has_postfix and not is_side:
+            sink.bar_kind = BarKind.METRICS
+        else:
+            sink.bar_kind = BarKind.PLAIN if sink.bar is bar else BarKind.SIDE
         return True
 
     def _offer(self, bar: Bar, line: Line, sink: Sink) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from trainmon.tails.formats.raw_values import RawValues, matrix_of
 from trainmon.tails.record import Block, FloatArray, Mark, MarkArray, TimeKind
 
 _NAN = math.nan
@@ -72,22 +73,7 @@ class BlockBuilder:
         if not rows:
             return
         self._rows = []
-        columns: dict[str, FloatArray] = {}
-        marks: dict[str, MarkArray] = {}
-        odd: dict[str, list[tuple[int, Mark]]] = {}
-        for index, (_, _, _, _, values) in enumerate(rows):
-            for key, value in values.items():
-                column = columns.get(key)
-                if column is None:
-                    column = columns[key] = np.full(len(rows), _NAN)
-                if value is not None:
-                    column[index] = value
-                if value is None or not math.isfinite(value):
-                    odd.setdefault(key, []).append((index, mark_of(value)))
-        for key, places in odd.items():
-            marks[key] = np.where(np.isnan(columns[key]), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
-            for index, mark in places:
-                marks[key][index] = mark
+        columns, marks = _columns([row[4] for row in rows])
         step_key, time_kind = self._shape
         self._done.append(
             Block(
@@ -102,3 +88,56 @@ class BlockBuilder:
                 time_kind=time_kind,
             )
         )
+
+
+def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:
+    """Columns and marks of `rows`. Rows of the same keys are filled in together."""
+    raw: dict[tuple[str, ...], tuple[list[int], list[Sequence[bytes]]]] = {}
+    read: dict[tuple[str, ...], tuple[list[int], list[list[float | None]]]] = {}
+    for index, values in enumerate(rows):
+        if isinstance(values, RawValues):
+            places, texts = raw.setdefault(values.names, ([], []))
+            texts.append(values.cells)
+        else:
+            places, cells = read.setdefault(tuple(values), ([], []))
+            cells.append(list(values.values()))
+        places.append(index)
+    filler = _Filler(len(rows))
+    for keys, (places, texts) in raw.items():
+        filler.fill(keys, places, matrix_of(texts), None)
+    for keys, (places, cells) in read.items():
+        matrix = np.array(cells, np.float64).reshape(len(places), len(keys))  # None becomes NaN
+        filler.fill(keys, places, matrix, cells)
+    return filler.columns, filler.marks()
+
+
+class _Filler:
+    """Columns of `count` rows, filled by groups of rows."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.columns: dict[str, FloatArray] = {}
+        self._odd: dict[str, list[tuple[int, Mark]]] = {}
+
+    def fill(
+        self, keys: tuple[str, ...], places: list[int], matrix: FloatArray, cells: list[list[float | None]] | None
+    ) -> None:
+        """Puts `matrix` (places, keys) into the rows `places`; `cells` tells a logged null from NaN."""
+        where = slice(None) if len(places) == self.count else np.array(places)
+        for at, key in enumerate(keys):
+            column = self.columns.get(key)
+            if column is None:
+                column = self.columns[key] = np.full(self.count, _NAN)
+            column[where] = matrix[:, at]
+        for row, at in np.argwhere(~np.isfinite(matrix)).tolist():
+            value = cells[row][at] if cells is not None else float(matrix[row, at])
+            self._odd.setdefault(keys[at], []).append((places[row], mark_of(value)))
+
+    def marks(self) -> dict[str, MarkArray]:
+        """Marks of the columns in which something that is no number was logged."""
+        marks: dict[str, MarkArray] = {}
+        for key, found in self._odd.items():
+            marks[key] = np.where(np.isnan(self.columns[key]), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
+            for index, mark in found:
+                marks[key][index] = mark
+        return marks

@@ -81,15 +81,14 @@ class DictLine(Dialect):
         if not any(METRIC.search(key) for key in numbers) or len(words) > 2 + len(numbers):
             return False
         reading = Reading(numbers, dialect="hf_trainer" if "epoch" in numbers and "'" in text else self.name)
-        self._own_step(reading, words, text[:start])
+        self._own_step(reading, numbers, words, text[:start])
         if reading.step is not None:
             sink.emit(reading, line)
             return True
         return self._beside_bar(reading, line, sink)
 
     @staticmethod
-    def _own_step(reading: Reading, words: dict[str, str], before: str) -> None:
-        values = reading.values
+    def _own_step(reading: Reading, values: dict[str, float | None], words: dict[str, str], before: str) -> None:
         key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
         if key is not None:
             reading.step, reading.step_key = values.pop(key), key

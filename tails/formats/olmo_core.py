@@ -28,7 +28,7 @@ class OlmoCore(Dialect):
     )
 
     def __init__(self) -> None:
-        self._open: tuple[Reading, Line] | None = None
+        self._open: tuple[Reading, dict[str, float | None], Line] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -36,11 +36,11 @@ class OlmoCore(Dialect):
 
     def read(self, line: Line, sink: Sink) -> bool:
         if self._open is not None:
-            reading, _ = self._open
+            _, values, _ = self._open
             match = _METRIC.fullmatch(line.text)
-            if match is not None and len(reading.values) < _MAX_METRICS:
+            if match is not None and len(values) < _MAX_METRICS:
                 key = f"{match['key']} (%)" if match["unit"] else match["key"]
-                reading.values[key] = to_number(match["value"]) if match["value"] not in ("N/A", "n/a") else None
+                values[key] = to_number(match["value"]) if match["value"] not in ("N/A", "n/a") else None
                 return True
             if _OTHER_METRIC.fullmatch(line.text):
                 return True
@@ -48,13 +48,14 @@ class OlmoCore(Dialect):
         match = _HEADER.fullmatch(line.text)
         if match is None:
             return False
-        values: dict[str, float | None] = {"epoch": float(match[3])} if match[3] else {}
+        metrics: dict[str, float | None] = {"epoch": float(match[3])} if match[3] else {}
         step = float(match[1].replace(",", ""))
         total = float(match[2].replace(",", "")) if match[2] else None
-        self._open = (Reading(values, step, "step", total, dialect=self.name), line)
+        self._open = (Reading(metrics, step, "step", total, dialect=self.name), metrics, line)
         return True
 
     def flush(self, sink: Sink) -> None:
         held, self._open = self._open, None
         if held is not None:
-            sink.emit(*held)
+            reading, _, line = held
+            sink.emit(reading, line)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 
-from trainmon.tails.formats.bar import Bar
+from trainmon.tails.formats.bar import Bar, BarKind
 from trainmon.tails.formats.builder import BlockBuilder
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.ranks import RankVoices
@@ -28,7 +29,8 @@ class Sink:
         self.dialects: Counter[str] = Counter()
         self.has_records = False
         self.unreadable = 0
-        self.was_templated = False  # whether the newest line was of a known shape
+        self.newest_template: Template | None = None  # the shape of the newest line, if it has one
+        self.bar_kind = BarKind.NONE  # what the newest line was as a bar
         self.bar: Bar | None = None  # the newest frame of a training bar
         self.main_bar: Bar | None = None  # the bar that training dictionaries stand beside
         self.rest: Line | None = None  # what a bar was followed by on its line, to be read next
@@ -38,7 +40,7 @@ class Sink:
         self._facts: list[Fact] = []
         self._known: dict[str, float | str] = {}
         self._voices = RankVoices()
-        self._last: tuple[float, dict[str, float | None]] | None = None
+        self._last: tuple[float, Mapping[str, float | None]] | None = None
         self._has_primary = False
         self._held: list[tuple[Reading, Line]] = []
         self._clock = (math.nan, 0.0)
@@ -50,6 +52,16 @@ class Sink:
     def learn(self, template: Template) -> None:
         """Keeps the shape of a line, so that the next of its kind costs one match."""
         self.templates.add(template)
+        self.newest_template = template
+
+    def read_known(self, line: Line) -> bool:
+        """Reads a line whose shape was learned before."""
+        found = self.templates.read(line.text)
+        if found is None:
+            return False
+        self.newest_template, reading = found
+        self.emit(reading, line)
+        return True
 
     def emit(self, reading: Reading, line: Line) -> None:
         """Takes one record."""
@@ -111,10 +123,10 @@ class Sink:
             self.epoch_base = 0.0 if reading.epoch < 1 else 1.0
         return max(0.0, reading.epoch - self.epoch_base) * reading.total + step
 
-    def _is_duplicate(self, step: float, values: dict[str, float | None]) -> bool:
+    def _is_duplicate(self, step: float, values: Mapping[str, float | None]) -> bool:
         """Whether the record is word for word the one before it (a log printed by two loggers)."""
         last, self._last = self._last, (step, values)
-        return last is not None and last[0] == step and (last[1] == values or repr(last[1]) == repr(values))
+        return last is not None and last[0] == step and repr(dict(last[1])) == repr(dict(values))
 
     def _total(self, reading: Reading, line: Line) -> None:
         total = reading.total

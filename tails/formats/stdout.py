@@ -1,19 +1,22 @@
 """Standard output of trainers: the net under all formats. Sends each line to the dialect that knows it.
 
-Most lines of such a log are noise. So a chunk is searched for a few words at C speed, and only lines that hold one
-are looked at; a line whose shape was read before costs one match (`templates`); only new shapes are taken apart.
+Most lines of such a log are noise, and most others look like one read before. So a line is known by its outline
+(`places`) at the cost of a look-up; one of a new outline but a known shape costs one match (`templates`); only what is
+new altogether is taken apart, and only if it holds a word of interest.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from enum import Enum, auto
 
 import numpy as np
 
 from trainmon.tails import facts, notes
+from trainmon.tails.formats.bar import QUICK_BAR, BarKind
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.line import Line
+from trainmon.tails.formats.places import DIGITS, Outlines
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
 from trainmon.tails.record import Note, NoteKind, Parsed
@@ -22,12 +25,26 @@ from trainmon.tails.text import strip_escapes
 _METRIC_TOKENS: tuple[bytes, ...] = tuple(dict.fromkeys(token for dialect in DIALECTS for token in dialect.tokens))
 _MAX_LINE = 1 << 20
 _HEAD = 1 << 16
-_PIECE = 1 << 18
-_GLUED = "slurmstepd: error:"  # written by another process into the middle of a line
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_MAX_DULL = 8192
+_MAX_NOTE = 500
 _SNIFF = 0.1
 _TEXT_SHARE = 0.85
+_GLUED = "slurmstepd: error:"  # written by another process into the middle of a line
+
+
+class _Kind(Enum):
+    """What the outline of a line tells of all lines that share it."""
+
+    DULL = auto()
+    KNOWN = auto()
+    PLAIN_BAR = auto()
+    OTHER = auto()
+
+
+_KIND_OF_BAR = {BarKind.SIDE: _Kind.DULL, BarKind.PLAIN: _Kind.PLAIN_BAR, BarKind.METRICS: _Kind.OTHER}
+
+
+def _has_any(low: bytes, tokens: tuple[bytes, ...]) -> bool:
+    return next(filter(low.__contains__, tokens), None) is not None
 
 
 class Stdout(LineFormat):
@@ -41,18 +58,20 @@ class Stdout(LineFormat):
         self._sink = Sink(source)
         self._dialects = [cls() for cls in DIALECTS]
         self._multi_line = self._dialects[0]
-        self._dull: set[bytes] = set()  # shapes of lines that hold a word of interest and are no record
         self._notes = notes.NoteScanner(source)
+        self._outlines = Outlines()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
+        self._frame: tuple[bytes, int, int] | None = None  # the newest frame of a bar, not yet looked at
+        self._frame_place = b""
+        self._busy = False  # whether something is open for which every line must be looked at
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
-        if not head.strip():
+        if not head.strip(b"\0\r\n\t "):
             return 0.0
         values = np.frombuffer(head, np.uint8)
         odd = int(np.count_nonzero((values < 32) & (values != 0) & ((values < 7) | ((values > 13) & (values != 27)))))
-        nul = int(np.count_nonzero(values == 0))
-        if odd > len(values) * (1 - _TEXT_SHARE) / 5 or nul > len(values) * 0.9:
+        if odd > len(values) * (1 - _TEXT_SHARE) / 5:
             return 0.0
         text = head.decode("utf-8", "replace")
         return 0.0 if text.count("\ufffd") > len(text) * (1 - _TEXT_SHARE) else _SNIFF
@@ -63,24 +82,25 @@ class Stdout(LineFormat):
         return named[0][0] if named else self.name
 
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
-        start = 0
-        while start < len(data):
-            end = start + _PIECE
-            if end < len(data):
-                cut = max(data.rfind(b"\n", start, end), data.rfind(b"\r", start, end))
-                if cut < 0:
-                    ends = [place for place in (data.find(b"\n", end), data.find(b"\r", end)) if place >= 0]
-                    cut = min(ends, default=len(data) - 1)
-                end = cut + 1
-            piece = data[start:end]
-            self._piece(piece, offset + start, line_no)
-            line_no += piece.count(b"\n")
-            start = end
+        lines = data.split(b"\n")
+        outlines = data.translate(DIGITS).split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        dull = self._outlines.dull
+        for raw, outline in zip(lines, outlines, strict=False):
+            if outline not in dull or self._busy:
+                if b"\r" in raw:
+                    self._frames(raw, outline, offset, line_no)
+                elif raw:
+                    self._line(raw, outline, offset, line_no)
+            offset += len(raw) + 1
+            line_no += 1
         parsed = self._sink.take()
         parsed.lines = data.count(b"\n")
         return parsed
 
     def finish(self) -> Parsed:
+        self._look_at_frame()
         for dialect in self._dialects:
             dialect.flush(self._sink)
         self._sink.release()
@@ -88,96 +108,116 @@ class Stdout(LineFormat):
             self._sink.note(note)
         return self._sink.take()
 
-    def _piece(self, data: bytes, offset: int, line_no: int) -> None:
-        """Looks at the lines of `data` that hold a word of interest, or all while something is open."""
-        values = np.frombuffer(data, np.uint8)
-        breaks = np.flatnonzero((values == 10) | (values == 13))
-        ends: list[int] = breaks.tolist()
-        if not ends or ends[-1] != len(data) - 1:
-            ends.append(len(data))
-        numbers: list[int] = (np.cumsum(values[breaks] == 10) + line_no).tolist()
-        low = data.lower()
-        metric = _hits(low, _METRIC_TOKENS, ends)
-        noteworthy = _hits(low, notes.TOKENS, ends)
-        factual = _hits(low, facts.TOKENS, ends)
-        wanted = sorted(metric | noteworthy | factual)
-        at = 0
-        index = 0
-        while True:
-            is_open = self._notes.is_open or self._is_open
-            if not is_open:
-                while at < len(wanted) and wanted[at] < index:
-                    at += 1
-                if at >= len(wanted):
-                    return
-                index = wanted[at]
-            if index >= len(ends):
-                return
-            begin = ends[index - 1] + 1 if index else 0
-            number = numbers[index - 1] if index else line_no
-            raw = data[begin : ends[index]]
-            if raw:
-                self._line(
-                    raw, offset + begin, number, index in metric, is_open or index in noteworthy, index in factual
-                )
-            index += 1
+    def _frames(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
+        """Looks at each ``\\r`` frame of a line as at a line."""
+        for frame, frame_outline in zip(raw.split(b"\r"), outline.split(b"\r"), strict=True):
+            if frame:
+                self._line(frame, frame_outline, offset, line_no)
+            offset += len(frame) + 1
 
-    def _line(
-        self, raw: bytes, offset: int, line_no: int, is_metric: bool, is_noteworthy: bool, is_factual: bool
-    ) -> None:
-        if len(raw) > _MAX_LINE:
-            head = raw[:_HEAD].decode("utf-8", "replace")
-            self._sink.note(Note(self.source, line_no, offset, NoteKind.UNREADABLE, head[:500], self._sink.step))
-            self._sink.unreadable += 1
-            raw = raw[:_HEAD]
-        shape = b""
-        if is_metric and not is_noteworthy and not is_factual:
-            shape = raw.translate(_DIGITS)
-            if shape in self._dull and not self._is_open:
+    def _line(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
+        if not self._busy:
+            if outline in self._outlines.dull:
                 return
-        text = raw.decode("utf-8", "replace")
-        if "\0" in text:
-            text = text.replace("\0", "")
-        text = strip_escapes(text)
+            if outline in self._outlines.plain_bars and b" 0/" not in raw:
+                self._defer(raw, offset, line_no, b"")
+                return
+            places = self._outlines.places.get(outline)
+            if places is not None:
+                self._look_at_frame()
+                prefix = self._prefix(raw.decode("ascii"), line_no) if places.at else self._inherit(NO_PREFIX, line_no)
+                self._sink.emit(places.read(raw), Line("", offset, line_no, prefix))
+                return
+            match = QUICK_BAR.match(raw) if b"[" in raw else None
+            if match is not None:
+                self._defer(raw, offset, line_no, match.group(1))
+                return
+        self._look_at_frame()
+        self._look(raw, outline, offset, line_no)
+
+    def _defer(self, raw: bytes, offset: int, line_no: int, place: bytes) -> None:
+        """Keeps a bar's frame until it is known whether the next one draws the same step again."""
+        if place != self._frame_place:
+            self._look_at_frame()
+            self._frame_place = place
+        self._frame = (raw, offset, line_no)
+
+    def _look_at_frame(self) -> None:
+        frame, self._frame, self._frame_place = self._frame, None, b""
+        if frame is not None:
+            raw, offset, line_no = frame
+            self._look(raw, raw.translate(DIGITS), offset, line_no)
+
+    def _look(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
+        """Looks at a line of an outline that is not known, and learns the outline if it can."""
+        if len(raw) > _MAX_LINE:
+            raw = self._head_of(raw, offset, line_no)
+        text = strip_escapes(raw.decode("utf-8", "replace").replace("\0", ""))
         glued = text.find(_GLUED, 1)
         if glued > 0:
-            self._text(text[:glued], offset, line_no, is_metric, is_noteworthy, is_factual)
+            self._text(text[:glued], offset, line_no)
             text = text[glued:]
-        is_record = self._text(text, offset, line_no, is_metric, is_noteworthy, is_factual)
-        if shape and not is_record and not self._is_open:
-            if len(self._dull) >= _MAX_DULL:
-                self._dull.clear()
-            self._dull.add(shape)
+        was_busy = self._busy
+        kind = self._text(text, offset, line_no)
+        self._busy = self._multi_line.is_open or self._notes.is_open
+        if was_busy or self._busy or glued > 0:
+            return
+        if kind is _Kind.KNOWN and self._sink.newest_template is not None:
+            self._outlines.learn(outline, raw, self._line_prefix[1].at, self._sink.newest_template)
+        elif kind is _Kind.DULL:
+            self._outlines.add_dull(outline)
+        elif kind is _Kind.PLAIN_BAR:
+            self._outlines.add_plain_bar(outline)
 
-    def _text(
-        self, text: str, offset: int, line_no: int, is_metric: bool, is_noteworthy: bool, is_factual: bool
-    ) -> bool:
-        """Reads one line's text; whether it was a record or a bar."""
-        prefix = read_prefix(text)
-        line_number, line_prefix = self._line_prefix
-        if prefix.time is None and line_number == line_no and line_prefix.time is not None:
-            prefix = _dated(prefix, line_prefix)
+    def _head_of(self, raw: bytes, offset: int, line_no: int) -> bytes:
+        """The head of an over-long line, which is told."""
+        text = raw[:_HEAD].decode("utf-8", "replace")[:_MAX_NOTE]
+        self._sink.note(Note(self.source, line_no, offset, NoteKind.UNREADABLE, text, self._sink.step))
+        self._sink.unreadable += 1
+        return raw[:_HEAD]
+
+    def _prefix(self, text: str, line_no: int) -> Prefix:
+        return self._inherit(read_prefix(text), line_no)
+
+    def _inherit(self, prefix: Prefix, line_no: int) -> Prefix:
+        """`prefix` with the time that an earlier frame of the same line began with."""
+        number, before = self._line_prefix
+        if prefix.time is None and number == line_no and before.time is not None:
+            prefix = _dated(prefix, before)
         self._line_prefix = (line_no, prefix)
-        line = Line(text[prefix.at :], offset, line_no, prefix)
-        self._sink.was_templated = False
-        is_record = False
-        if is_metric or self._is_open:
-            had_records = self._sink.has_records
-            is_record, line = self._records(line)
-            if self._sink.has_records and not had_records:
-                self._dull.clear()  # what is taken for a record depends on whether there were any
-        if is_factual and not is_record:
-            for key, value in facts.facts_of(line.text):
-                self._sink.fact(key, value, line_no)
-        if is_noteworthy and not self._sink.was_templated:
-            for note in self._notes.scan(line.text, line.prefix, line_no, offset, self._sink.step):
-                self._sink.note(note)
-        return is_record
+        return prefix
 
-    @property
-    def _is_open(self) -> bool:
-        """Whether a record of several lines is begun."""
-        return self._multi_line.is_open
+    def _text(self, text: str, offset: int, line_no: int) -> _Kind:
+        """Reads one line's text."""
+        sink = self._sink
+        prefix = self._prefix(text, line_no)
+        line = Line(text[prefix.at :], offset, line_no, prefix)
+        low = text.lower().encode("utf-8", "replace")
+        is_record = False
+        sink.newest_template, sink.bar_kind = None, BarKind.NONE
+        if self._multi_line.is_open or _has_any(low, _METRIC_TOKENS):
+            had_records = sink.has_records
+            is_record, line = self._records(line)
+            if sink.has_records and not had_records:
+                self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
+        is_factual = not is_record and _has_any(low, facts.TOKENS)
+        if is_factual:
+            for key, value in facts.facts_of(line.text):
+                sink.fact(key, value, line_no)
+        template = sink.newest_template
+        is_wordy = self._notes.is_open or (template is None or template.speaks) and _has_any(low, notes.TOKENS)
+        if is_wordy:
+            for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):
+                sink.note(note)
+                if template is not None:
+                    template.speaks = True
+        if template is not None:
+            return _Kind.OTHER if template.speaks else _Kind.KNOWN
+        if is_wordy or is_factual:
+            return _Kind.OTHER
+        if sink.bar_kind is not BarKind.NONE:
+            return _KIND_OF_BAR[sink.bar_kind]
+        return _Kind.OTHER if is_record else _Kind.DULL
 
     def _records(self, line: Line) -> tuple[bool, Line]:
         """Whether `line` was read as a record; and what of it is left to be read as words."""
@@ -185,13 +225,9 @@ class Stdout(LineFormat):
         is_read = False
         while True:
             sink.rest = None
-            if not self._is_open:
-                reading = sink.templates.read(line.text)
-                if reading is not None:
-                    sink.was_templated = True
-                    sink.emit(reading, line)
-                    return True, line
-            sink.was_templated = False
+            sink.newest_template = None
+            if not self._multi_line.is_open and sink.read_known(line):
+                return True, line
             is_record = any(dialect.read(line, sink) for dialect in self._dialects)
             is_read = is_read or is_record
             if not is_record or sink.rest is None:
@@ -206,17 +242,3 @@ class Stdout(LineFormat):
 def _dated(prefix: Prefix, other: Prefix) -> Prefix:
     """`prefix` with the time of `other`, and its rank where it has none of its own."""
     return Prefix(prefix.at, prefix.rank or other.rank, other.time, other.time_kind, other.is_clock, prefix.is_warning)
-
-
-def _hits(low: bytes, tokens: tuple[bytes, ...], ends: list[int]) -> set[int]:
-    """Indices of the lines of `low` that hold one of `tokens`."""
-    found: set[int] = set()
-    for token in tokens:
-        place = low.find(token)
-        while place >= 0:
-            index = bisect_left(ends, place)
-            found.add(index)
-            if index >= len(ends):
-                break
-            place = low.find(token, ends[index])
-    return found

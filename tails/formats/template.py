@@ -7,10 +7,11 @@ shape costs one match. So each trainer's line, known or not, is read at the spee
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
+from trainmon.tails.formats.raw_values import RawValues
 
 # In a template the text around a number is fixed, so the number can be matched loosely; but atomically, or a line
 # that fits all but its end would be tried in every way its numbers can be cut.
@@ -35,7 +36,7 @@ class Reading:
     in the epoch. `secondary` marks a second account of steps that another line also reports.
     """
 
-    values: dict[str, float | None]
+    values: Mapping[str, float | None]
     step: float | None = None
     step_key: str = ""
     total: float | None = None
@@ -73,6 +74,7 @@ class Template:
     def __init__(self, text: str, shape: Shape, dialect: str) -> None:
         self.dialect = dialect
         self.shape = shape
+        self.speaks = False  # whether lines of this shape also say something in words
         heads = [shape.step, shape.total, shape.epoch, shape.epochs]
         spans: list[tuple[tuple[int, int], int]] = [(span, slot) for slot, span in enumerate(heads) if span is not None]
         spans += [(span, 4 + index) for index, (_, span) in enumerate(shape.fields)]
@@ -94,10 +96,9 @@ class Template:
         self._fullmatch = self.regex.fullmatch
         heads_at = [slots.index(slot) if slot in slots else -1 for slot in range(4)]
         self._step, self._total, self._epoch, self._epochs = heads_at
+        self._step_key = shape.step_key
         self._fields = [(slots.index(4 + i), key) for i, (key, _) in enumerate(shape.fields) if 4 + i in slots]
-        self._plain = [at for at, _ in self._fields] == list(range(len(slots) - len(self._fields), len(slots)))
-        self._first = len(slots) - len(self._fields)
-        self._keys = tuple(key for _, key in self._fields)
+        self.keys = tuple(key for _, key in self._fields)
 
     def match(self, text: str) -> Sequence[str] | None:
         """The raw values of `text`, None when it has another shape."""
@@ -111,35 +112,61 @@ class Template:
 
     def reading(self, groups: Sequence[str]) -> Reading:
         """Numbers of the raw values `groups`."""
+        return self._with_heads(self.values(groups), groups)
+
+    def values(self, groups: Sequence[str]) -> dict[str, float | None]:
+        """The metrics among `groups`."""
         try:
-            if self._plain:
-                values: dict[str, float | None] = dict(zip(self._keys, map(float, groups[self._first :]), strict=True))
-            else:
-                values = {key: float(groups[at]) for at, key in self._fields}
+            return {key: float(groups[at]) for at, key in self._fields}
         except ValueError:
-            values = _tolerant([(key, groups[at]) for at, key in self._fields])
-        return Reading(
-            values,
-            _head(groups, self._step),
-            self.shape.step_key,
-            _head(groups, self._total),
-            _head(groups, self._epoch),
-            _head(groups, self._epochs),
-            self.shape.secondary,
-            self.dialect,
+            return _tolerant([(key, groups[at]) for at, key in self._fields])
+
+    def is_plain(self, groups: Sequence[str]) -> bool:
+        """Whether each metric of `groups` is a number that `float` reads as it stands."""
+        return len(self.values(groups)) == len(self._fields) and not any(
+            "," in groups[at] or groups[at] in ("None", "null") for at, _ in self._fields
         )
 
+    def raw_reading(self, heads: Sequence[bytes], cells: Sequence[bytes]) -> Reading:
+        """The reading of a line whose raw values are cut: step, total, epoch, epochs as far as there, and metrics."""
+        return self._with_heads(RawValues(self.keys, cells), heads)
 
-def _head(groups: Sequence[str], at: int) -> float | None:
-    if at < 0:
-        return None
+    @property
+    def head_groups(self) -> list[int]:
+        """Which raw values are step, total, epoch and epochs, in that order; those that there are."""
+        return [at for at in (self._step, self._total, self._epoch, self._epochs) if at >= 0]
+
+    @property
+    def field_groups(self) -> list[int]:
+        """Which raw values are the metrics, in the order of `keys`."""
+        return [at for at, _ in self._fields]
+
+    def _with_heads(self, values: Mapping[str, float | None], groups: Sequence[str] | Sequence[bytes]) -> Reading:
+        reading = Reading(values, step_key=self._step_key, dialect=self.dialect)
+        if self._step >= 0:
+            reading.step = _head(groups[self._step])
+        if self._total >= 0:
+            reading.total = _head(groups[self._total])
+        if self._epoch >= 0:
+            reading.epoch = _head(groups[self._epoch])
+        if self._epochs >= 0:
+            reading.epochs = _head(groups[self._epochs])
+        reading.secondary = self.shape.secondary
+        return reading
+
+
+def _head(raw: str | bytes) -> float | None:
     try:
-        return to_number(groups[at])
+        return float(raw)
+    except ValueError:
+        pass
+    try:
+        return to_number(raw if isinstance(raw, str) else raw.decode("ascii", "replace"))
     except ValueError:
         return None
 
 
-def _tolerant(raw: list[tuple[str, str]]) -> dict[str, float | None]:
+def _tolerant(raw: Sequence[tuple[str, str]]) -> dict[str, float | None]:
     """The values of which some are not plain numbers; what cannot be read is left out."""
     values: dict[str, float | None] = {}
     for key, text in raw:

@@ -18,12 +18,12 @@ class Templates:
         self._all.insert(0, template)
         del self._all[_LIMIT:]
 
-    def read(self, text: str) -> Reading | None:
-        """What `text` says if its shape is known."""
+    def read(self, text: str) -> tuple[Template, Reading] | None:
+        """The shape of `text` and what it says, if its shape is known."""
         for index, template in enumerate(self._all):
             groups = template.match(text)
             if groups is not None:
                 if index > 1:
                     self._all.insert(0, self._all.pop(index))
-                return template.reading(groups)
+                return template, template.reading(groups)
         return None
