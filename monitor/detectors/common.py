@@ -147,12 +147,13 @@ class SeriesDetector(Detector):
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Feeds every watched series; findings come in the order of the rows."""
         found: Found = []
+        keys = sorted(key for key in frame.columns if key.signal in self.watched)
+        for key in keys:
+            if key not in self.tracks:
+                self.tracks[key] = self.make_track(key)
         self.before(frame, found)
-        for key in sorted(key for key in frame.columns if key.signal in self.watched):
-            track = self.tracks.get(key)
-            if track is None:
-                track = self.tracks[key] = self.make_track(key)
-            track.feed(frame, found)
+        for key in keys:
+            self.tracks[key].feed(frame, found)
         return in_order(found)
 
     def before(self, frame: Frame, found: Found) -> None:

@@ -106,7 +106,6 @@ class LevelTrack:
         """The level is expected to change now (batch size, sequence length): begins anew."""
         self.robust.clear()
         self.stretch = None
-        self.rebase_rows = []
         self.rhythm = Rhythm()
 
     def feed(self, frame: Frame, found: Found) -> None:

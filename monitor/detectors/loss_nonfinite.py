@@ -123,7 +123,7 @@ class LossNonFinite(Detector):
         grad_bad = grad_marks >= Mark.NAN if grad_marks is not None else np.zeros(len(loss), bool)
         for row, (x, mark) in enumerate(zip(loss.tolist(), self._marks(loss, marks), strict=True)):
             if mark == Mark.ABSENT:
-                if stepped[row] and self.good >= GAPS_OF_HISTORY:
+                if stepped[row]:
                     self._absent(frame, row, found)
                 continue
             self.longest_gap = max(self.longest_gap, self.gap)
@@ -158,7 +158,7 @@ class LossNonFinite(Detector):
     def _absent(self, frame: Frame, row: int, found: Found) -> None:
         """A step without its loss: bad when the loss never was away for so long before."""
         self.gap += 1
-        if self.gap > 3 * self.longest_gap:
+        if self.good >= GAPS_OF_HISTORY and self.gap > 3 * self.longest_gap:
             self._count("vanished", frame, row, float("nan"), found)
 
     def _count(self, name: str, frame: Frame, row: int, x: float, found: Found) -> None:

@@ -45,6 +45,8 @@ class PolicyTrack:
         self.facts = facts
         self.recent = RollingRobust(RECENT)
         self.past = RollingRobust(200)
+        self.jumps = RollingRobust(100)
+        self._before = math.nan
         self.highest = -math.inf
         self.lowest = math.inf
         self.since: deque[Place] = deque(maxlen=2)
@@ -66,6 +68,7 @@ class PolicyTrack:
             if self._attempt is not None and not resumed(self._last_step, steps[0]):
                 self.recent.clear()
                 self.past.clear()
+                self.jumps.clear()
                 self.highest, self.lowest = -math.inf, math.inf
                 self._close()
             self._attempt = frame.attempt
@@ -82,6 +85,9 @@ class PolicyTrack:
         self.severity = Severity.WARN
 
     def _take(self, frame: Frame, row: int, x: float, found: Found) -> None:
+        if len(self.recent):
+            self.jumps.update(abs(x - self._before))
+        self._before = x
         self.recent.update(x)
         now = self.recent.median
         if len(self.past) < HISTORY:
@@ -123,7 +129,7 @@ class PolicyTrack:
         name = self.key.signal
         if name == "reward.mean":
             span = self.highest - self.lowest
-            noise = 1.4826 * self.past.mad
+            noise = 1.4826 * self.jumps.median / math.sqrt(2)
             # Half of its range down; the range must stand out of the noise of single steps.
             if span < max(4 * noise, 1e-6):
                 return 0.0, ""
