@@ -58,7 +58,7 @@ _RANK_SIGNAL = {
     "sys.step_time": "sys.rank_step_time",
     "sys.peak_memory": "sys.rank_memory",
 }
-_DURATION_WORDS = ("time", "seconds", "ms")
+_EVALUATION = re.compile(r"(?:eval|evaluation|val|valid|validation|test|dev|holdout|heldout)(?:[ /]|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +140,15 @@ def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
         hit = table.exact.get(candidate)
         if hit:
             return hit[0], hit[1], {}
+    is_evaluation = _EVALUATION.match(text) is not None
     for candidate in _candidates(text):
         for place, signal, pattern in table.patterns:
+            if is_evaluation and not signal.startswith(("eval.", "reward.")):
+                continue  # what an evaluation measured is never a signal of training
             found = pattern.fullmatch(candidate)
             if found:
                 named = {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value}
-                return place, signal, named
+                return None if named.get("set") in ("train", "training") else (place, signal, named)
     return None
 
 
