@@ -71,5 +71,6 @@ class FramedFormat(Format):
     def feed_frames(self, data: bytes, offset: int) -> tuple[Parsed, int]:
         """Reads the whole frames of `data`; returns what they hold and how many bytes were consumed.
 
-        Bytes after the last whole frame are given again, with more behind them.
+        Bytes after the last whole frame are given again, with more behind them. Call until nothing is consumed;
+        the same bytes given once more after that mean that the source is quiet: then what was held back is given.
         """

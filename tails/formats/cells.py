@@ -71,6 +71,7 @@ class KeyTable:
 
     def __init__(self) -> None:
         self.kinds: dict[str, Kind] = {}
+        self.texts_found = 0  # how often a key that had only nulls turned out to be text
 
     def cell(self, key: str, value: object, put: Callable[[str, float | None], None]) -> bool:
         """Hands the number (None for a logged null) that scalar `value` stands for to `put`.
@@ -104,6 +105,7 @@ class KeyTable:
     def _settle(self, key: str, kind: Kind, found: Kind) -> None:
         if kind is Kind.UNKNOWN:
             self.kinds[key] = found
+            self.texts_found += found is Kind.TEXT
 
     def flatten(
         self, key: str, value: object, put: Callable[[str, float | None], None], texts: dict[str, str] | None

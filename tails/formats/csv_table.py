@@ -51,7 +51,8 @@ class CsvTable(LineFormat):
         self._splitter = RecordSplitter(b",")
         self._labels = Labels()
         self._head: list[TableRow] | None = []
-        self._unreadable_notes = 0
+        self._rows: list[TableRow] = []
+        self._unreadable = 0
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
@@ -88,53 +89,54 @@ class CsvTable(LineFormat):
             data, self._held = before + data, None
         lines = data.split(b"\n")
         lines = [line + b"\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
-        rows: list[TableRow] = []
         done = place = 0
         for start, stop, record in self._splitter.records(lines, final=final):
-            row = self._row(record, offset + place, line_no + start)
-            if isinstance(row, Header):
-                self._add(rows, final=True)
-                self._begin(row)
-                rows = []
-            elif row is not None:
-                rows.append(row)
-            if len(rows) >= _BATCH:
-                self._add(rows, final=final)
-                rows = []
+            self._take(record, offset + place, line_no + start)
+            if len(self._rows) >= _BATCH:
+                self._flush(final=False)
             place, done = place + len(record), stop
         if done < len(lines):
             self._held = (b"".join(lines[done:]), offset + place, line_no + done)
-        self._add(rows, final=final)
+        self._flush(final=final)
         out = self.reader.take()
         out.lines = counted
         return out
 
-    def _row(self, record: bytes, offset: int, line_no: int) -> TableRow | Header | None:
-        """The row that a record is, or the header; None when it is neither."""
+    def _take(self, record: bytes, offset: int, line_no: int) -> None:
+        """Takes in one record: a row, a header, or what is neither."""
         text = record.removeprefix(_BOM if offset == 0 else b"").decode("utf-8", "replace").strip("\r\n\x00 ")
         if not text or text.startswith("#{"):
-            return None
+            return
         if self._header is None:
-            return self._first_header(text.removeprefix("#"))
+            self._begin(self._first_header(text.removeprefix("#")))
+            return
         fields = split(text, self._delimiter)
         if len(fields) > len(self._fields) and not any(fields[len(self._fields) :]):
             fields = fields[: len(self._fields)]
         if fields == self._fields:
-            self.reader.note(NoteKind.LAUNCH, "the header comes again", offset, line_no)
-            return None
-        if self._is_new_header(fields):
-            self.reader.note(NoteKind.LAUNCH, "a new header", offset, line_no)
+            self._say(NoteKind.LAUNCH, "the header comes again", offset, line_no)
+        elif self._is_new_header(fields):
+            self._flush(final=True)
+            self._say(NoteKind.LAUNCH, "a new header", offset, line_no)
             self._fields = fields
-            return Header.of(fields)
-        if len(fields) != len(self._fields):
-            self._note_unreadable(text, offset, line_no)
-            return None
-        return fields, offset, line_no
+            self._begin(Header.of(fields))
+        elif len(fields) != len(self._fields):
+            self.reader.parsed.unreadable += 1
+            self._unreadable += 1
+            if self._unreadable <= _NOTES_LIMIT:
+                self._say(NoteKind.UNREADABLE, text[:200], offset, line_no)
+        else:
+            self._rows.append((fields, offset, line_no))
+
+    def _say(self, kind: NoteKind, text: str, offset: int, line_no: int) -> None:
+        """Notes an event, at the step of the rows before it."""
+        self._flush(final=False)
+        self.reader.note(kind, text, offset, line_no)
 
     def _first_header(self, text: str) -> Header | None:
         self._delimiter = best_delimiter(text)
         fields = split(text, self._delimiter)
-        if len(fields) < 2 and self.reader.parsed.unreadable < _NOTES_LIMIT and not text.isidentifier():
+        if len(fields) < 2 and not text.isidentifier():
             return None
         self._splitter = RecordSplitter(self._delimiter.encode())
         self._fields = fields if not all(map(is_number, fields)) else [f"column_{i}" for i in range(len(fields))]
@@ -147,14 +149,15 @@ class CsvTable(LineFormat):
             and len(set(fields) & set(self._fields)) >= max(2, len(self._fields) // 3)
         )
 
-    def _begin(self, header: Header) -> None:
+    def _begin(self, header: Header | None) -> None:
         """Rows from here on stand under `header`."""
         self._header = header
         self._labels = Labels(header)
         self._head = []
 
-    def _add(self, rows: list[TableRow], *, final: bool) -> None:
-        """Takes in rows; the first ones wait until the step and what tells runs apart are settled."""
+    def _flush(self, *, final: bool) -> None:
+        """Takes in the rows so far; the first ones wait until the step and what tells runs apart are settled."""
+        rows, self._rows = self._rows, []
         if self._header is None:
             return
         if self._head is not None:
@@ -210,12 +213,6 @@ class CsvTable(LineFormat):
             suffixes = None
         offsets = np.array([row[1] for row in rows], np.int64)
         self._bulk.add_columns(columns, marks, texts, offsets, np.array([row[2] for row in rows], np.int64), suffixes)
-
-    def _note_unreadable(self, text: str, offset: int, line_no: int) -> None:
-        self.reader.parsed.unreadable += 1
-        if self._unreadable_notes < _NOTES_LIMIT:
-            self._unreadable_notes += 1
-            self.reader.note(NoteKind.UNREADABLE, text[:200], offset, line_no)
 
 
 def _fits(row: list[str], count: int) -> bool:

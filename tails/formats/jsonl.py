@@ -183,6 +183,8 @@ class JsonLines(LineFormat):
 
     def _renew_plan(self, lines_left: int) -> None:
         """Makes a new plan when enough records did not fit the old one; ever rarer, since making one costs."""
+        if self._plan is not None and self._plan.is_outdated:
+            self._plan, self._news = None, True
         if not self._news or self._stale < self._patience or lines_left < _LEARN_FIRST:
             return
         self._news, self._stale = False, 0

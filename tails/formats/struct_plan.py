@@ -57,12 +57,19 @@ class StructPlan:
         self._ignored: list[Getter] = []
         self._texts: dict[str, tuple[Getter, bool]] = {}
         self._inner = False
+        self._nulls = False
+        self._texts_found = table.texts_found
         strict, loose = self._structs(seen, "", "", 0)
         self._check_keys()
         # Every field a number: rows become an array at once.
         self._plain = not (self._nested or self._ignored or self._inner or any(text for _, _, text in self._numbers))
         self._strict: msgspec.json.Decoder[Any] = msgspec.json.Decoder(strict)
         self._loose: msgspec.json.Decoder[Any] = msgspec.json.Decoder(loose)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a key whose nulls the plan counts may have turned out to be text, whose nulls do not count."""
+        return self._nulls and self._table.texts_found != self._texts_found
 
     def decode(self, lines: bytes) -> tuple[list[Any], bool]:
         """The records of whole lines, and whether they were decoded loosely. Raises msgspec.MsgspecError,
@@ -143,6 +150,7 @@ class StructPlan:
             return str | bool | None, str | bool | None
         self._numbers.append((key, getter, types.text))
         if kind is Kind.UNKNOWN:
+            self._nulls = True
             return None, None
         wide: Any = float | str | None
         return (wide, wide) if types.text else (float | None, float | _NonFinite | None)

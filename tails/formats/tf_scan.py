@@ -12,7 +12,7 @@ from trainmon.tails.formats.protobuf_wire import WireError, signed
 from trainmon.tails.formats.stamps import epoch_seconds
 from trainmon.tails.formats.table import Batch
 from trainmon.tails.formats.tf_event import parse_event
-from trainmon.tails.formats.tf_frames import HEADER, Frames
+from trainmon.tails.formats.tf_frames import FOOTER, HEADER, Frames
 from trainmon.tails.record import Mark, MarkArray
 
 _WALL, _STEP, _SUMMARY = 0x09, 0x10, 0x2A
@@ -52,8 +52,12 @@ class EventScan:
         out = Rows()
         templates, layouts = self._templates, self._layouts
         now: float | None = None
+        expected = 0
         filled: set[int] = set()
         for start, size in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
+            if start - HEADER != expected:
+                now = None  # damage ends a row
+            expected = start + size + FOOTER
             step, at = _head(data, start, start + size)
             tag = -1
             wall = value = 0.0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import ClassVar
 
 from trainmon.tails.formats.base import FramedFormat
 from trainmon.tails.formats.crc32c import crc_of
 from trainmon.tails.formats.table import Table
 from trainmon.tails.formats.tf_frames import HEADER, frames_of
-from trainmon.tails.formats.tf_scan import EventScan
+from trainmon.tails.formats.tf_scan import EventScan, Rows
 from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 
 STEP_KEY = "step"
@@ -55,7 +56,7 @@ class TfEvents(FramedFormat):
         self._is_lost = frames.is_lost if gives_all else False
         self._asked = (offset, len(data)) if consumed == 0 else None
         out = Parsed(records=count)
-        self._tell_of_damage([at for at in (*frames.damaged, *rows.broken) if at < consumed], offset, out)
+        self._tell_of_damage([at for at in (*frames.damaged, *rows.broken) if at < consumed], rows, offset, out)
         table = Table(self.source)
         for batch in self._scan.batches(rows, count, offset, self._rows_read + 1, _ROWS):
             table.add(batch, STEP_KEY, TimeKind.ABSOLUTE)
@@ -64,9 +65,11 @@ class TfEvents(FramedFormat):
         out.blocks = table.take()
         return out, consumed
 
-    def _tell_of_damage(self, places: list[int], offset: int, out: Parsed) -> None:
+    def _tell_of_damage(self, places: list[int], rows: Rows, offset: int, out: Parsed) -> None:
         out.unreadable = len(places)
         for place in sorted(places)[: max(0, _NOTES_LIMIT - self._damage_told)]:
             self._damage_told += 1
             text = "a damaged event was passed over"
-            out.notes.append(Note(self.source, 0, offset + place, NoteKind.UNREADABLE, text, self._step))
+            before = bisect_left(rows.places, place)
+            step = rows.steps[before - 1] if before else self._step
+            out.notes.append(Note(self.source, 0, offset + place, NoteKind.UNREADABLE, text, step))

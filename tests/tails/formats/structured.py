@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from trainmon.tails.formats.base import LineFormat
@@ -57,7 +58,7 @@ def read_lines(reader: LineFormat, data: bytes, cuts: Sequence[int] = ()) -> Par
     out = Parsed()
     at, line_no = 0, 1
     bounds = [0, *sorted({cut for cut in cuts if 0 < cut < len(lines)}), len(lines)]
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         piece = b"".join(lines[start:stop])
         if piece:
             out.add(reader.feed(piece, at, line_no))

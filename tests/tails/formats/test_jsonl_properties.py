@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.tails.formats.structured import column, read_lines, said, steps
 from trainmon.tails.formats import jsonl
 from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.steps import word_set
 
 _NUMBERS = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
@@ -24,28 +25,20 @@ _SCALARS = st.one_of(
     st.none(),
     st.sampled_from(["nan", "-inf", "0.5", "x", "eval", "1:02", "2026-03-25 10:09:23"]),
 )
-_VALUES = st.recursive(
-    _SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abr"), inner, max_size=3)),
-    max_leaves=5,
-)  # fmt: skip
+
+
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("abr"), inner, max_size=3))
+
+
+_VALUES = st.recursive(_SCALARS, _nested, max_leaves=5)
 _KEYS = st.sampled_from(
-    [
-        *(
-            "step",
-            "iter",
-            "epoch",
-            "loss",
-            "lr",
-            "val_loss",
-            "grad_norm",
-            "extra",
-            "event",
-            "type",
-            "split",
-            "timestamp",
-        ),
-        *("time", "total_steps", "batch_size", "name", "value", "a", "a/b", "a[0]", ""),
-    ]
+    sorted(
+        word_set(
+            "step iter epoch loss lr val_loss grad_norm extra event type split timestamp time total_steps batch_size "
+            "name value a a/b a[0]"
+        )
+    )
 )
 _RECORDS = st.dictionaries(_KEYS, _VALUES, max_size=5)
 _PLAIN = st.fixed_dictionaries(

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tails.formats.structured import column, marks, read_lines, rows_of, said, steps
+from trainmon.tails.formats.csv_table import CsvTable
+from trainmon.tails.record import NoteKind, Parsed, TimeKind
+
+
+def read(text: str | bytes) -> Parsed:
+    return read_lines(CsvTable("m.csv"), text.encode() if isinstance(text, str) else text)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters(delimiter: str) -> None:
+    text = "step,loss,lr\n1,10.5,1e-05\n2,9.25,2e-05\n".replace(",", delimiter)
+    assert CsvTable.sniff(text.encode()) > 0.8
+    parsed = read(text)
+    assert steps(parsed) == [1.0, 2.0]
+    assert column(parsed, "loss") == [10.5, 9.25]
+    assert [row[2:4] for row in rows_of(parsed)] == [(13, 2), (26, 3)]
+
+
+def test_decimal_comma() -> None:
+    assert column(read("step;loss\n1;3,5\n2;2,25\n"), "loss") == [3.5, 2.25]
+
+
+def test_sparse_columns_and_odd_values() -> None:
+    parsed = read("epoch,step,train_loss,val_loss\n0,49,7.5,\n0,99,nan,\n0,99,,4.5\n1,149,inf,None\n,,,\n")
+    assert marks(parsed, "train_loss") == ["NUMBER", "NAN", "POS_INF"]
+    assert marks(parsed, "val_loss") == ["NUMBER", "NULL"]
+    assert steps(parsed) == [49.0, 99.0, 99.0, 149.0]
+
+
+def test_quoted_fields_with_newlines_and_delimiters() -> None:
+    text = 'step,note,loss\n1,"two\nlines, and a comma",2.5\n2,"a ""quoted"" word",2.25\n'
+    parsed = read(text)
+    assert column(parsed, "loss") == [2.5, 2.25]
+    assert [row[3] for row in rows_of(parsed)] == [2, 4]
+    assert parsed.lines == 4
+
+
+def test_a_stray_quote_does_not_swallow_the_file() -> None:
+    rows = "".join(f"{i},x,{i / 4}\n" for i in range(1, 400))
+    parsed = read('step,note,loss\n0,"never closed,1.5\n' + rows)
+    assert len(column(parsed, "loss")) >= 398
+    inches = read("step,size,loss\n" + '1,5" disk,2.5\n2,6" disk,2.25\n')
+    assert column(inches, "loss") == [2.5, 2.25]
+
+
+def test_keras_epochs() -> None:
+    parsed = read("loss,val_loss,lr,epoch\n13.5,3.25,0.0001,1\n10.75,2.5,0.0001,2\n")
+    assert parsed.blocks[0].step_key == "epoch"
+    assert steps(parsed) == [1.0, 2.0]
+
+
+def test_wandb_export_leaves_bounds_out() -> None:
+    name = "17/04/2025_run - lm_loss"
+    parsed = read(f'"Step","{name}","{name}__MIN","{name}__MAX"\n"4","12.5","12.0","13.0"\n"52","9.5","9","10"\n')
+    assert list(parsed.blocks[0].columns) == [name]
+    assert column(parsed, name) == [12.5, 9.5]
+
+
+def test_tensorboard_export() -> None:
+    parsed = read("Wall time,Step,Value\n1696394223.5,0,49.5\n1696394797.5,8000,34.5\n")
+    assert parsed.blocks[0].time_kind is TimeKind.ABSOLUTE
+    assert parsed.blocks[0].times.tolist() == [1696394223.5, 1696394797.5]
+    assert column(parsed, "Value") == [49.5, 34.5]
+
+
+def test_long_form_and_runs_kept_apart() -> None:
+    text = "metric_type,metric_name,run,step,value\n" + "".join(
+        f"loss,validation_loss,{run},{step},{step + len(run)}\n" for run in ("a", "bb") for step in (0, 10, 20)
+    )
+    parsed = read(text)
+    assert column(parsed, "loss/validation_loss{run=a}") == [1.0, 11.0, 21.0]
+    assert column(parsed, "loss/validation_loss{run=bb}") == [2.0, 12.0, 22.0]
+
+
+def test_variants_and_text_in_the_step() -> None:
+    text = "variant,step,train_loss,eval_loss\n"
+    for variant in ("r8", "r16"):
+        text += "".join(f"{variant},{10 * i},{2.5 / i},\n" for i in range(1, 40)) + f"{variant},eval,,1.25\n"
+    parsed = read(text)
+    assert len(column(parsed, "train_loss{variant=r8}")) == 39
+    assert column(parsed, "eval_loss{variant=r16}") == [1.25]
+    assert steps(parsed).count(None) == 2
+
+
+def test_one_run_needs_no_label_until_another_comes() -> None:
+    rows = "".join(f"log.txt,{i},{i / 2}\n" for i in range(300))
+    parsed = read("source,step,loss\n" + rows + "other.txt,0,9.5\n")
+    assert len(column(parsed, "loss")) == 300
+    assert column(parsed, "loss{source=other.txt}") == [9.5]
+
+
+def test_header_again_is_a_launch() -> None:
+    parsed = read("step,loss\n1,2.5\n2,2.25\nstep,loss\n1,2.5\nstep,loss,lr\n2,2.0,0.1\n")
+    assert [note.kind for note in parsed.notes] == [NoteKind.LAUNCH, NoteKind.LAUNCH]
+    assert column(parsed, "loss") == [2.5, 2.25, 2.5, 2.0]
+    assert column(parsed, "lr") == [0.1]
+
+
+def test_torn_rows_are_counted() -> None:
+    parsed = read("step,loss,lr\n1,2.5,0.1\n2,2.\n3,2.0,0.1\n4,1.5,0.1,,\n5,1,1,1\n")
+    assert parsed.unreadable == 2
+    assert steps(parsed) == [1.0, 3.0, 4.0]
+
+
+def test_header_only_and_nothing() -> None:
+    assert read("step,loss\n").records == 0
+    assert read("").records == 0
+    assert CsvTable.sniff(b"step,loss,grad_norm\n") > 0.4
+    assert read("step,loss\n1,2.5\n").records == 1
+
+
+def test_typed_rows() -> None:
+    parsed = read("step,split,loss\n" + "".join(f"{i},train,2.5\n{i},val,2.75\n" for i in range(20)))
+    assert column(parsed, "loss") == [2.5] * 20
+    assert column(parsed, "eval/loss") == [2.75] * 20
+
+
+def test_comments_bom_and_crlf() -> None:
+    parsed = read(b'\xef\xbb\xbf#{"t_start": 1.5}\r\n# step,loss\r\n1,2.5\r\n2,2.25\r\n')
+    assert column(parsed, "loss") == [2.5, 2.25]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step: 1, loss: 2.5, lr: 0.1\nstep: 2, loss: 2.25, lr: 0.1\n",
+        "[2026-01-01 10:00:00] iteration 1/ 10 | lm loss: 2.5 | grad norm: 1.0 |\n" * 3,
+        '{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.25}\n',
+        "Epoch 1, batch 2, done\nEpoch 1, batch 3, done\n",
+        "",
+        "one\ntwo\n",
+    ],
+)
+def test_other_texts_are_no_tables(text: str) -> None:
+    assert CsvTable.sniff(text.encode()) == 0.0
+
+
+def test_samples() -> None:
+    for sample in CsvTable.samples:
+        assert CsvTable.sniff(sample) > 0.8
+        assert read(sample).records > 0
+
+
+_FIELDS = st.one_of(
+    st.floats().map(repr),
+    st.sampled_from(["", "nan", "-inf", "None", "eval", "x y", '"a', '"b,c"', "1_0", "3,5", "1e999"]),
+)
+_HEADERS = st.sampled_from(
+    ["step,loss,lr", "epoch,loss", "run,step,loss", "name,step,value", "loss,split,iter", "x,y", "timestamp,step,loss"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    _HEADERS, st.lists(st.lists(_FIELDS, min_size=1, max_size=4), max_size=30), st.lists(st.integers(1, 30), max_size=5)
+)
+def test_any_rows_in_any_pieces_say_the_same(header: str, rows: list[list[str]], cuts: list[int]) -> None:
+    data = "\n".join([header, *(",".join(row) for row in rows)]).encode() + b"\n"
+    assert said(read_lines(CsvTable("m"), data, cuts)) == said(read_lines(CsvTable("m"), data))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
+def test_numbers_print_back_as_they_were_written(numbers: list[float]) -> None:
+    data = "step,loss\n" + "".join(f"{i},{number!r}\n" for i, number in enumerate(numbers))
+    assert list(map(repr, column(read(data), "loss"))) == list(map(repr, numbers))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_never_raise(data: bytes) -> None:
+    read_lines(CsvTable("m"), data)
+    assert not math.isnan(CsvTable.sniff(data))

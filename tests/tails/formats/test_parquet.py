@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import io
+import math
+import sys
+
+import pytest
+
+from tests.tails.formats.structured import column, marks, rows_of, steps
+from trainmon.tails.formats.parquet import Parquet
+from trainmon.tails.record import NoteKind, TimeKind
+
+pyarrow = pytest.importorskip("pyarrow")
+
+
+def table(**columns: object) -> bytes:
+    import pyarrow.parquet as parquet
+
+    out = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), out)
+    return out.getvalue()
+
+
+def test_history() -> None:
+    data = table(
+        _step=[0, 1, 2, 3],
+        loss=[2.5, math.nan, math.inf, 2.0],
+        eval_loss=[None, 2.75, None, None],
+        empty=[None, None, None, None],
+        name=["a", "b", "c", "d"],
+        flag=[True, False, True, True],
+        _timestamp=[1.7e9, 1.7e9 + 1, 1.7e9 + 2, 1.7e9 + 3],
+    )
+    assert Parquet.sniff(data[:100]) > 0.9
+    parsed = Parquet("h.parquet").parse(data)
+    assert steps(parsed) == [0.0, 1.0, 2.0, 3.0]
+    assert marks(parsed, "loss") == ["NUMBER", "NAN", "POS_INF", "NUMBER"]
+    assert column(parsed, "eval_loss") == [2.75]
+    assert set(parsed.blocks[0].columns) == {"loss", "eval_loss", "_timestamp"}
+    assert parsed.blocks[0].time_kind is TimeKind.ABSOLUTE
+    assert [row[3] for row in rows_of(parsed)] == [1, 2, 3, 4]
+
+
+def test_torn_file_gives_one_line() -> None:
+    data = table(step=[1, 2], loss=[2.5, 2.25])
+    parsed = Parquet("h.parquet").parse(data[: len(data) // 2])
+    assert parsed.unreadable == 1
+    assert [note.kind for note in parsed.notes] == [NoteKind.FILE]
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    parsed = Parquet("h.parquet").parse(b"PAR1")
+    assert [note.text for note in parsed.notes] == ["install trainmon[parquet] to read h.parquet"]
+
+
+def test_importing_the_format_imports_no_pyarrow() -> None:
+    import subprocess
+
+    code = "import sys, trainmon.tails.formats.parquet; print('pyarrow' in sys.modules, 'pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
