@@ -126,7 +126,7 @@ class Divergence:
         # With many values behind it only the last of the three may have been kept.
         self.open = self.recent[0] if len(self.recent) == LAST else at
         self.back = 0
-        self.what = f"loss went from {level:.4g} to {last[-1]:.4g} by step {at.step:g} and is not coming down"
+        self.what = f"loss went from {level:.4g} to {last[-1]:.4g} by step {at.step:g}"
         found.append((row, self._said("open", at)))
 
     def _go_on(self, first: Place, frame: Frame, row: int, x: float, found: Found) -> None:

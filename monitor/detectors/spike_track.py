@@ -249,11 +249,10 @@ class SpikeTrack:
         if inside:
             self.score.robust.update(u)
             if sum(spike.recent) >= RECOVERED:
-                what = f"{spike.what}, back since step {step:g}"
                 if spike.last.step != spike.first.step:
                     found.append((row, self._said("grow", spike, spike.last, spike.what)))
                 at = place(frame, row, x)
-                found.append((row, self._said("recover", spike, at, what)))
+                found.append((row, self._said("recover", spike, at, spike.what)))
                 self.open = None
                 return
         else:
