@@ -192,7 +192,7 @@ def _plot(
         limit = float(scale.place(np.array([chart.threshold]))[0])
         layers.append(level_dots(limit, scale.bottom, scale.top, high, wide, 2 * grid.across))
         styles.append("threshold")
-    for curve, one in zip(chart.curves, drawn, strict=True):
+    for curve, one in reversed(list(zip(chart.curves, drawn, strict=True))):  # the first curve lies on top
         if one.older:
             layers.append(_dots(one.older, scale, high, blank))
             styles.append("older")

@@ -37,8 +37,7 @@ class LogView:
         """Gives `pane` its lines, and the cursor its place once that is here."""
         lines, waiting = self._lines(run)
         path = self.place[0] if self.place else (lines[-1].path if lines else "")
-        name = printable(path, 200) or "log"
-        title = f"log {name}" + ("" if self.place else ", newest lines")
+        title = f"log {_short(path)}" + ("" if self.place else ", newest lines")
         if self.words:
             title += f", only lines with {self.words}"
         pane.show(self._matching(lines), title, waiting)
@@ -50,9 +49,9 @@ class LogView:
             return run.log_tail, ""
         path, line_no = self.place
         if run.log_context_for != self.place:
-            return (), f"reading {printable(path, 200)}, line {line_no}"
+            return (), f"reading {_short(path)}, line {line_no}"
         if not run.log_context:
-            return (), f"line {line_no} of {printable(path, 200)} cannot be read any more"
+            return (), f"line {line_no} of {_short(path)} cannot be read any more"
         return run.log_context, ""
 
     def _matching(self, lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
@@ -78,6 +77,12 @@ class LogView:
         if by > 0:
             return beyond[0] if beyond else places[0]
         return beyond[-1] if beyond else places[-1]
+
+
+def _short(path: str) -> str:
+    """The last two parts of a path tell files of one run apart; the rest only takes room."""
+    parts = path.split("/")
+    return printable("/".join(parts[-2:]), 200)
 
 
 def _holds(lines: tuple[LogLine, ...], place: Place) -> bool:

@@ -78,6 +78,7 @@ def slot_chart(run: RunSnapshot, lead: str, others: tuple[str, ...], number: str
         views = _family(run, signal)
         if views[0].unit == unit and signal.partition(".")[0] == lead.partition(".")[0] and len(views) == 1:
             drawn = [*drawn, views[0]]
+            continue
         beside.append(f"{_title(views[0].key)} {numbers.with_unit(views[0].last, views[0].unit)}")
     return series_chart(run, drawn, number, glyphs, title=_title(drawn[0].key), beside=", ".join(beside))
 
@@ -100,7 +101,7 @@ def series_chart(
     signal = BY_ID.get(lead.key.signal)
     limit = threshold_of(run, lead.key.signal)
     if len(views) > 1:
-        legend = ", ".join(f"{curve.label}={_label_words(view.key)}" for curve, view in zip(curves, views, strict=True))
+        legend = ", ".join(_legend(curve, view, lead) for curve, view in zip(curves, views, strict=True))
         beside = f"{legend}{', ' + beside if beside else ''}"
     return Chart(
         title=title,
@@ -124,6 +125,11 @@ def series_chart(
 
 def _curve(view: SeriesView, place: int, total: int) -> Curve:
     return curve_of(view, label="abcdef"[place] if total > 1 else "", style=f"line{place}")
+
+
+def _legend(curve: Curve, view: SeriesView, lead: SeriesView) -> str:
+    value = "" if view is lead else f" {numbers.plain(view.last)}"
+    return f"{curve.label}={_label_words(view.key)}{value}"
 
 
 def _fingerprint(view: SeriesView) -> tuple[object, ...]:
@@ -173,7 +179,10 @@ def title_of(key: SignalKey) -> str:
 
 
 def recent_change(view: SeriesView) -> str:
-    """The last value against the median of the hundred before it."""
+    """The last value against the median of the hundred before it; an evaluation against the one before."""
+    signal = BY_ID.get(view.key.signal)
+    if signal is not None and signal.group == "Evaluation":
+        return numbers.change(float(view.values[-2]), view.last) if view.values.size >= 2 else ""
     before = view.values[-_CHANGE_WINDOW - 1 : -1]
     before = before[np.isfinite(before)]
     return numbers.change(float(np.median(before)), view.last) if before.size >= 3 else ""

@@ -50,7 +50,7 @@ async def test_every_screen_at_every_size(kind: str, size: tuple[int, int]) -> N
     async with running(kind, size) as (app, _):
         text = text_of(app)
         wanted = {
-            keys.FLEET: "gpt-neox",
+            keys.FLEET: "gpt-n",
             keys.RUN: "triage",
             keys.TRIAGE: "what ",
             keys.EVIDENCE: "log train.log",

@@ -82,7 +82,7 @@ class FleetScreen(MonitorScreen):
         self.set_class(spare >= _PREVIEW_ROWS and row is not None, "-preview")
         if spare < _PREVIEW_ROWS or row is None:
             return
-        self.query_one("#preview").styles.height = min(spare, 30)
+        self.query_one("#preview").styles.height = spare
         side = max(32, min(56, width * 36 // 100))
         triage = self.query_one("#triage", TriagePane)
         triage.styles.width = side

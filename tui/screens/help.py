@@ -116,7 +116,8 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
     )
     lines += [[Span(f"   {glyph}  ", style), Span(text)] for glyph, style, text in rest]
     for text in (
-        "A percentage beside a value compares it with the median of the hundred values before it.",
+        "A percentage beside a value compares it with the median of the hundred values before it; "
+        "an evaluation with the one before.",
         "Dim curves are attempts that a restart left behind. A dashed line is a threshold.",
         f'Filter fields: {", ".join((*TEXTS, *NUMBERS))}; words, and, or, not, ( ), "quoted words".',
     ):

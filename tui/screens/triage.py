@@ -88,7 +88,10 @@ class TriageScreen(RunBound):
         for label, text, style in found:
             for index, piece in enumerate(wrap(text, width - 8)):
                 lines.append([Span(f" {label if index == 0 else '':<5} ", "key"), Span(piece, style)])
-        lines += [[Span(" limit ", "key"), Span(clip(text, width - 8), "muted")] for text in self._limits(run, step)]
+        if self.app.size.height >= 30:  # on a small terminal the charts need the lines
+            lines += [
+                [Span(" limit ", "key"), Span(clip(text, width - 8), "muted")] for text in self._limits(run, step)
+            ]
         return lines
 
     def _where(self, run: RunSnapshot, step: TriageStep) -> str:

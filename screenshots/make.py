@@ -1,0 +1,143 @@
+"""Writes the pictures of the README: the real app on simulated runs, every screen at 80x24 and 160x48.
+
+    python screenshots/make.py [--out DIR] [--only NAME] [--svg-only]
+
+The runs are those of ``trainmon demo`` with a fixed seed, read by the real session; keys are pressed as a person would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from picture import write_png
+from textual.pilot import Pilot
+
+from trainmon.monitor import simulate
+from trainmon.monitor.session import Monitor
+from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.tui.app import TrainmonApp
+from trainmon.tui.glyphs import UNICODE
+from trainmon.tui.look import Look
+
+SIZES = ((80, 24), (160, 48))
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture: the keys that lead to it from the list of runs; "*" waits for what the last key asked for."""
+
+    name: str
+    keys: tuple[str, ...]
+    dark: bool = True
+
+
+def _filter(words: str) -> tuple[str, ...]:
+    names = {" ": "space", ":": "colon", ">": "greater_than_sign", "-": "minus"}
+    return ("slash", *(names.get(character, character) for character in words), "enter")
+
+
+SHOTS = (
+    Shot("fleet", ()),
+    Shot("fleet-light", (), dark=False),
+    Shot("filter", _filter("verdict:fail or step>4k")[:-1]),
+    Shot("run", ("enter",)),
+    Shot("run-moe", (*_filter("moe"), "enter")),
+    Shot("chart", (*_filter("350m"), "enter", "1")),
+    Shot("triage", ("t",)),
+    Shot("evidence", ("enter", "tab", "enter", "*")),
+    Shot("log", ("enter", "tab", "enter", "*", "l", "*")),
+    Shot("compare", ("space", "j", "space", "j", "space", "c")),
+    Shot("help", ("question_mark",)),
+)
+
+
+async def wait_for(pilot: Pilot[None], holds: Callable[[], bool], what: str) -> None:
+    """Waits until `holds`. Raises TimeoutError."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        await pilot.pause(0.1)
+
+
+def settled(fleet: FleetSnapshot, runs: int) -> bool:
+    """All `runs` are found and read."""
+    return len(fleet.runs) == runs and not fleet.reading and all(run.progress >= 1 for run in fleet.runs)
+
+
+async def take(shot: Shot, size: tuple[int, int], session: Monitor, runs: int) -> str:
+    """The SVG of one shot."""
+    app = TrainmonApp(session, look=Look(UNICODE, shot.dark))
+    async with app.run_test(size=size) as pilot:
+        await wait_for(pilot, lambda: settled(app.fleet, runs), "the runs to be read")
+        await pilot.pause(0.5)
+        for key in shot.keys:
+            if key == "*":
+                await pilot.pause(1.5)
+            else:
+                await pilot.press(key)
+                await pilot.pause(0.1)
+        await pilot.pause(0.6)
+        return app.export_screenshot(title="trainmon")
+
+
+class Watching(Monitor):
+    """A session that several apps look at one after the other; each tells it to stop, the last word is `end`."""
+
+    def stop(self) -> None:
+        """Not yet."""
+
+    def end(self) -> None:
+        """Now."""
+        super().stop()
+
+
+async def make(out: Path, only: str | None = None, png: bool = True) -> list[Path]:
+    """Writes all pictures, or those of the shot `only`, into `out`; returns their paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    with tempfile.TemporaryDirectory(prefix="trainmon-pictures-") as folder:
+        runs = Path(folder) / "runs"
+        simulate.write_finished(runs, seed=0)
+        session = Watching(["runs"], cwd=Path(folder))
+        session.start()
+        try:
+            for shot in SHOTS:
+                if only not in (None, shot.name):
+                    continue
+                for width, height in SIZES:
+                    svg = await take(shot, (width, height), session, len(list(runs.iterdir())))
+                    path = out / f"{shot.name}-{width}x{height}.svg"
+                    path.write_text(svg, encoding="utf-8")
+                    written.append(path)
+                    if png:
+                        write_png(svg, path.with_suffix(".png"))
+                        written.append(path.with_suffix(".png"))
+        finally:
+            session.end()
+    return written
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent)
+    parser.add_argument("--only", choices=[shot.name for shot in SHOTS])
+    parser.add_argument("--svg-only", action="store_true", help="no PNG (needs neither rsvg-convert nor cairosvg)")
+    options = parser.parse_args()
+    for path in asyncio.run(make(options.out, options.only, png=not options.svg_only)):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
