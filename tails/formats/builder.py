@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from trainmon.tails.formats.raw_values import RawValues, matrix_of
+from trainmon.tails.formats.digits import read_numbers
+from trainmon.tails.formats.raw_values import Columns, RawValues
 from trainmon.tails.record import Block, FloatArray, Mark, MarkArray, TimeKind
 
 _NAN = math.nan
@@ -92,19 +93,19 @@ class BlockBuilder:
 
 def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:
     """Columns and marks of `rows`. Rows of the same keys are filled in together."""
-    raw: dict[tuple[str, ...], tuple[list[int], list[Sequence[bytes]]]] = {}
+    raw: dict[Columns, tuple[list[int], list[bytes]]] = {}
     read: dict[tuple[str, ...], tuple[list[int], list[list[float | None]]]] = {}
     for index, values in enumerate(rows):
         if isinstance(values, RawValues):
-            places, texts = raw.setdefault(values.names, ([], []))
-            texts.append(values.cells)
+            places, lines = raw.setdefault(values.columns, ([], []))
+            lines.append(values.line)
         else:
             places, cells = read.setdefault(tuple(values), ([], []))
             cells.append(list(values.values()))
         places.append(index)
     filler = _Filler(len(rows))
-    for keys, (places, texts) in raw.items():
-        filler.fill(keys, places, matrix_of(texts), None)
+    for shape, (places, lines) in raw.items():
+        filler.fill(shape.names, places, read_numbers(shape.numbers, lines), None)
     for keys, (places, cells) in read.items():
         matrix = np.array(cells, np.float64).reshape(len(places), len(keys))  # None becomes NaN
         filler.fill(keys, places, matrix, cells)

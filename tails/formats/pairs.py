@@ -28,6 +28,7 @@ _UNIT = re.compile(
 _CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–] | {2,}")
 _TRIM = " \t,;:=>|-–*#'\"[]{}~≈\\"
 _WORDS = re.compile(r"[ \t]*([A-Za-z][\w/%]*(?: [A-Za-z][\w/%]*){0,3})\s*(?=$|[|,;\t])")
+_KEY_AHEAD = re.compile(r" [A-Za-z][\w ]{0,60}[:=]")
 _PARENTHESES = re.compile(r"\([^)]*\)")
 _MAX_KEY = 60
 _MAX_WORDS = 8
@@ -125,9 +126,16 @@ class _Scanner:
 
     def _stands_alone(self, start: int, end: int, unit: str) -> bool:
         """Whether a word such as ``nan`` or ``None`` stands where a value would."""
-        before = self.text[max(0, start - 2) : start]
-        behind = self.text[end : end + 1]
-        return (not before or before[-1] in " :=(/|,\t[") and (bool(unit) or not behind or behind in " ,;|)]/}\t%(")
+        text = self.text
+        before = text[max(0, start - 1) : start]
+        behind = text[end : end + 1]
+        if before and before not in " :=(/|,\t[":
+            return False
+        if not unit and behind and behind not in " ,;|)]/}\t%(":
+            return False
+        # "number of nan iterations: 0": the word belongs to the key of the number behind it
+        is_marked = text[max(0, start - 12) : start].rstrip()[-1:] in tuple(":=(/|,[")
+        return is_marked or _KEY_AHEAD.match(text, end) is None
 
     def _value(self, start: int, end: int, unit: str, unit_end: int) -> int:
         pairs = self.out.pairs

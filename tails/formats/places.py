@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from trainmon.tails.formats.raw_values import Columns, RawValues
 from trainmon.tails.formats.template import Reading, Template
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -23,16 +24,16 @@ _Cut = Callable[[bytes], Sequence[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Reads a line of one outline. Its words begin at `at`; `heads` and `cells` cut its step and its metrics out."""
+    """Reads a line of one outline. Its words begin at `at`; `heads` cuts its step out, `columns` knows its metrics."""
 
     template: Template
     at: int
     heads: _Cut
-    cells: _Cut
+    columns: Columns
 
     def read(self, raw: bytes) -> Reading:
         """What a line of this outline says."""
-        return self.template.raw_reading(self.heads(raw), self.cells(raw))
+        return self.template.with_heads(RawValues(self.columns, raw), self.heads(raw))
 
 
 def _cutter(spans: list[tuple[int, int]]) -> _Cut:
@@ -85,7 +86,8 @@ class Outlines:
         blank = (0, 0)
         heads = [spans[index] if index in template.head_groups else blank for index in range(_heads_end(template))]
         cells = [spans[index] for index in template.field_groups]
-        self.places[outline] = Places(template, at, _cutter(heads), _cutter(cells))
+        columns = Columns(template.keys, outline, cells)
+        self.places[outline] = Places(template, at, _cutter(heads), columns)
 
 
 def _heads_end(template: Template) -> int:

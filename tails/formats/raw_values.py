@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-import numpy as np
+from trainmon.tails.formats.digits import NumberAt
 
-from trainmon.tails.record import FloatArray
+
+class Columns:
+    """Names and places of the metrics in lines of one outline."""
+
+    __slots__ = ("names", "numbers")
+
+    def __init__(self, names: tuple[str, ...], outline: bytes, spans: list[tuple[int, int]]) -> None:
+        self.names = names
+        self.numbers = [NumberAt(outline, start, end) for start, end in spans]
 
 
 class RawValues(Mapping[str, float | None]):
-    """Keys and the bytes of their values, each of which `float` reads.
+    """The metrics of one line; each is read when it is asked for.
 
-    >>> values = RawValues(("loss", "lr"), (b"2.5", b"1e-4"))
+    >>> values = RawValues(Columns(("loss", "lr"), b"0.0 0e-0", [(0, 3), (4, 8)]), b"2.5 1e-4")
     >>> dict(values)
     {'loss': 2.5, 'lr': 0.0001}
     """
 
-    __slots__ = ("cells", "names")
+    __slots__ = ("columns", "line")
 
-    def __init__(self, names: tuple[str, ...], cells: Sequence[bytes]) -> None:
-        self.names = names
-        self.cells = cells
+    def __init__(self, columns: Columns, line: bytes) -> None:
+        self.columns = columns
+        self.line = line
 
     def __getitem__(self, key: str) -> float:
-        try:
-            return float(self.cells[self.names.index(key)])
-        except ValueError:
-            raise KeyError(key) from None
+        if key not in self.columns.names:
+            raise KeyError(key)
+        number = self.columns.numbers[self.columns.names.index(key)]
+        return float(self.line[number.start : number.end])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
+        return iter(self.columns.names)
 
     def __len__(self) -> int:
-        return len(self.names)
-
-
-def matrix_of(rows: list[Sequence[bytes]]) -> FloatArray:
-    """(rows, values) float64 of the cells of `rows`, which are all of one length."""
-    text = b"\n".join([b" ".join(row) for row in rows])
-    flat = np.fromstring(text, np.float64, sep=" ")
-    return flat.reshape(len(rows), -1)
+        return len(self.columns.names)

@@ -43,6 +43,7 @@ class Sink:
         self._last: tuple[float, Mapping[str, float | None]] | None = None
         self._has_primary = False
         self._held: list[tuple[Reading, Line]] = []
+        self._newest_total: tuple[float, float | None] | None = None
         self._clock = (math.nan, 0.0)
 
     def behind_bar(self, line: Line) -> None:
@@ -130,7 +131,10 @@ class Sink:
 
     def _total(self, reading: Reading, line: Line) -> None:
         total = reading.total
-        if total is None or total <= 0 or (reading.epoch is not None and reading.epochs is None):
+        if total is None or (total, reading.epochs) == self._newest_total:
+            return
+        self._newest_total = (total, reading.epochs)
+        if total <= 0 or (reading.epoch is not None and reading.epochs is None):
             return
         self.fact("total_steps", total * (reading.epochs or 1.0), line.line_no)
 

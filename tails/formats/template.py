@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
-from trainmon.tails.formats.raw_values import RawValues
 
 # In a template the text around a number is fixed, so the number can be matched loosely; but atomically, or a line
 # that fits all but its end would be tried in every way its numbers can be cut.
@@ -112,7 +111,7 @@ class Template:
 
     def reading(self, groups: Sequence[str]) -> Reading:
         """Numbers of the raw values `groups`."""
-        return self._with_heads(self.values(groups), groups)
+        return self.with_heads(self.values(groups), groups)
 
     def values(self, groups: Sequence[str]) -> dict[str, float | None]:
         """The metrics among `groups`."""
@@ -127,10 +126,6 @@ class Template:
             "," in groups[at] or groups[at] in ("None", "null") for at, _ in self._fields
         )
 
-    def raw_reading(self, heads: Sequence[bytes], cells: Sequence[bytes]) -> Reading:
-        """The reading of a line whose raw values are cut: step, total, epoch, epochs as far as there, and metrics."""
-        return self._with_heads(RawValues(self.keys, cells), heads)
-
     @property
     def head_groups(self) -> list[int]:
         """Which raw values are step, total, epoch and epochs, in that order; those that there are."""
@@ -141,7 +136,8 @@ class Template:
         """Which raw values are the metrics, in the order of `keys`."""
         return [at for at, _ in self._fields]
 
-    def _with_heads(self, values: Mapping[str, float | None], groups: Sequence[str] | Sequence[bytes]) -> Reading:
+    def with_heads(self, values: Mapping[str, float | None], groups: Sequence[str] | Sequence[bytes]) -> Reading:
+        """A reading of `values`, with the step and its like from the raw values `groups`."""
         reading = Reading(values, step_key=self._step_key, dialect=self.dialect)
         if self._step >= 0:
             reading.step = _head(groups[self._step])
