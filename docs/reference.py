@@ -13,6 +13,8 @@ import click
 from trainmon.cli import main
 from trainmon.monitor.signals import SIGNALS
 from trainmon.monitor.thresholds import DEFAULTS
+from trainmon.tails.formats.dialects import DIALECTS
+from trainmon.tails.text import printable
 from trainmon.tui.keys import KEYS, SCREENS
 
 _MADE = "<!-- made by docs/reference.py: change the program, then run it -->\n"
@@ -103,8 +105,21 @@ def thresholds() -> str:
     return "\n".join(lines + [f"| `{name}` | {value:g} |" for name, value in DEFAULTS.items()]) + "\n"
 
 
+def dialects() -> str:
+    """Every dialect of standard output, with a sample."""
+    lines = [
+        f"# Dialects of standard output\n\n{_MADE}",
+        "What a trainer prints is told by its lines, tried in this order. The last one takes what no other knows.\n",
+    ]
+    for dialect in DIALECTS:
+        shown = [printable(line, 150) for line in dialect.samples[0].decode().splitlines()[:4]]
+        lines += [f"## {dialect.name}\n", "```text", *shown, "```\n"]
+    return "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
+    "dialects.md": dialects,
     "keys.md": keys,
     "signals.md": signals,
     "thresholds.md": thresholds,

@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 from trainmon.cli import main
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import Verdict
+from trainmon.monitor.settings import Settings
 from trainmon.tails.formats.registry import FORMATS
 from trainmon.tui.keys import KEYS
 
@@ -29,7 +30,7 @@ def page(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["commands.md", "keys.md", "signals.md", "thresholds.md"])
+@pytest.mark.parametrize("name", ["commands.md", "dialects.md", "keys.md", "signals.md", "thresholds.md"])
 def test_made_pages_are_up_to_date(name: str) -> None:
     pages = runpy.run_path(str(ROOT / "docs" / "reference.py"))["PAGES"]
     assert page(name) == pages[name](), "run `python docs/reference.py`"
@@ -97,6 +98,15 @@ def test_examples_of_contributing_run(code: str, monkeypatch: pytest.MonkeyPatch
     results = doctest.testmod(module)
     assert results.failed == 0
     assert results.attempted or ">>>" not in code
+
+
+def test_the_settings_shown_are_settings_that_are_read() -> None:
+    [example] = re.findall(r"^```toml\n(.*?)^```$", page("formats.md"), re.MULTILINE | re.DOTALL)
+    settings = Settings()
+    settings.read("run/trainmon.toml", example.encode())
+    assert not settings.problems
+    assert settings.thresholds["spike.z"] == (8.0, "run/trainmon.toml")
+    assert settings.facts == {"total_steps": 20000.0, "gpu_memory_bytes": 85e9}
 
 
 def test_no_document_names_a_place_of_ours() -> None:

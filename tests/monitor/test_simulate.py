@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trainmon.monitor.judge import judge
 from trainmon.monitor.simulate import (
     DEFAULT_RUNS,
     DEFAULT_SCRIPT,
@@ -220,6 +221,36 @@ def test_the_demo_script_tells_its_story_within_a_minute(tmp_path: Path) -> None
     steps = [row["step"] for row in live]
     assert any(after < before for before, after in pairwise(steps)), "restarted within the minute"
     assert "loss: nan" in (tmp_path / DEFAULT_RUNS[1].name / "train.log").read_text()
+
+
+def test_the_product_judges_the_demo_as_its_script_has_it(tmp_path: Path) -> None:
+    clock = ManualClock()
+    write_finished(tmp_path, seed=0, clock=clock)
+    runs = {run.name: run for run in judge([str(tmp_path)], cwd=tmp_path, clock=clock).runs}
+    assert {name: run.verdict.value for name, run in runs.items()} == {
+        "llama-350m": "FAIL",
+        "gpt-124m-lr6e-3": "FAIL",
+        "moe-8x160m": "WARN",
+        "llama-7b-base": "PASS",
+        "qwen-1.5b-sft": "PASS",
+    }
+    wrong = {name: {check.id for check in run.checks if check.verdict.value == "FAIL"} for name, run in runs.items()}
+    assert wrong["llama-350m"] == {"sys.memory"}
+    assert wrong["gpt-124m-lr6e-3"] == {"loss.nonfinite"}
+    warned = {check.id for check in runs["llama-350m"].checks if check.verdict.value == "WARN"}
+    assert warned >= {"loss.spike", "spike.co", "sys.step_time", "sys.straggler"}
+    assert runs["llama-350m"].attempts[0] == (1.0, 4351.0)
+    assert "out of memory" in str(runs["llama-350m"].root_error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_product_finds_nothing_wrong_with_healthy_runs(tmp_path: Path, seed: int) -> None:
+    clock = ManualClock()
+    write_finished(tmp_path, seed=seed, clock=clock, faults=(), live_s=200.0)
+    for run in judge([str(tmp_path)], cwd=tmp_path, clock=clock).runs:
+        worst = [(check.id, check.what) for check in run.checks if check.verdict.value in ("WARN", "FAIL")]
+        assert all(check == "grad.norm" for check, _ in worst), (run.name, worst)  # nanochat logs no gradient norm
 
 
 def test_an_unknown_fault_or_run_is_refused(tmp_path: Path) -> None:
