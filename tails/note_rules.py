@@ -39,7 +39,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.PREEMPTED,
         "preempt",
-        r"DUE TO (?:JOB )?PREEMPTION|\bjob (?:\S+ )?(?:was )?preempted|received preemption|preemption (?:notice|signal)",
+        r"DUE TO (?:JOB )?PREEMPTION|\bjob (?:\S+ )?(?:was )?preempted|received preemption|preemption "
+        r"(?:notice|signal)",
     ),
     _rule(_K.NODE_FAIL, "node_fail|node fail", r"DUE TO NODE[_ ]FAIL|NODE_FAIL|node failure"),
     _rule(
@@ -67,7 +68,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.NCCL_TIMEOUT,
         "watchdog caught|collective operation timeout|nccl timeout|rccl timeout|collective timeout",
-        r"Watchdog caught collective operation time-?out|collective (?:operation )?time-?out:|\b[NR]CCL (?:watchdog )?time-?out\b",
+        r"Watchdog caught collective operation time-?out|collective (?:operation "
+        r")?time-?out:|\b[NR]CCL (?:watchdog )?time-?out\b",
     ),
     _rule(
         _K.INIT_TIMEOUT,
@@ -90,7 +92,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.SIGTERM,
         "sigterm|signal 15|15 death signal|signal: 15",
-        r"(?:received|caught|got) (?:signal )?SIGTERM|Received 15 death signal|got signal: 15\b|(?:received )?signal 15\b",
+        r"(?:received|caught|got) (?:signal )?SIGTERM|Received 15 death signal|got signal: "
+        r"15\b|(?:received )?signal 15\b",
     ),
     _rule(_K.SIGHUP, "closing signal sighup", r"closing signal SIGHUP", teardown=True),
     _rule(
@@ -132,25 +135,30 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.SKIPPED_STEP,
         "skipping|skipped",
-        r"skipping (?:the |this )?(?:optimizer )?(?:step|update|batch|iteration)\b|\b(?:step|update|batch) (?:was )?skipped",
+        r"skipping (?:the |this )?(?:optimizer )?(?:step|update|batch|iteration)\b|\b(?:step|update|ba"
+        r"tch) (?:was )?skipped",
     ),
     _rule(
         _K.CHECKPOINT_SAVED,
         "saved|saving",
         rf"^{_NO_SAVE}(?:.*?{_SAVE}.{{0,80}}?(?:checkpoint|ckpt|model|state|weights|optim)"
-        rf"|.*?(?:checkpoint|ckpt|model|state)\S*(?: \S+){{0,6}}? {_SAVE}|Saving\.\.\.|Saving to: |(?:Configuration|Model weights) saved in )",
+        rf"|.*?(?:checkpoint|ckpt|model|state)\S*(?: \S+){{0,6}}? {_SAVE}|Saving\.\.\.|Saving to: "
+        rf"|(?:Configuration|Model weights) saved in )",
     ),
     _rule(
         _K.RESUMED,
         "resum|loaded checkpoint|successfully loaded|starting from iteration|restor",
-        r"\bresum(?:ed|ing)\b.{0,40}(?:from|at|checkpoint|training)(?!.*(?:None|False)\s*$)|(?:successfully )?loaded checkpoint"
-        r"|successfully loaded .*(?:checkpoint|global_step|states?\.pt)|loading checkpoint and starting from iteration [1-9]"
+        r"\bresum(?:ed|ing)\b.{0,40}(?:from|at|checkpoint|training)(?!.*(?:None|False)\s*$)|(?:success"
+        r"fully )?loaded checkpoint"
+        r"|successfully loaded .*(?:checkpoint|global_step|states?\.pt)|loading checkpoint and "
+        r"starting from iteration [1-9]"
         r"|\brestor(?:ed|ing) (?:from )?(?:the )?checkpoint",
     ),
     _rule(
         _K.LAUNCH,
         "torchrun|running:|accelerate launch|deepspeed --|cmd = |setting omp_num_threads",
-        r"^(?:Running: |\+ )?(?:\S*/)?(?:torchrun|accelerate launch|deepspeed)\s+-|^Running: |^cmd = (?:deepspeed|torchrun|python)"
+        r"^(?:Running: |\+ )?(?:\S*/)?(?:torchrun|accelerate launch|deepspeed)\s+-|^Running: |^cmd = "
+        r"(?:deepspeed|torchrun|python)"
         r"|Setting OMP_NUM_THREADS environment variable",
     ),
     _rule(
@@ -160,11 +168,14 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.FINISHED,
-        "training completed|training complete|training finished|finished training|training done|done training|training is|"
-        "exits successfully|succeeded|training has|exit_code=0|stopped: |completed successfully|complete!|wallclock_cap",
+        "training completed|training complete|training finished|finished training|training done|done "
+        "training|training is|"
+        "exits successfully|succeeded|training has|exit_code=0|stopped: |completed "
+        "successfully|complete!|wallclock_cap",
         r"\btraining (?:is |has )?(?:completed?|finished|done)\b|wallclock_cap|\b(?:sweep|run) complete"
         r"|\b(?:finished|done|completed) (?:the )?training\b(?!:| (?:warm|tok|step|epoch|iter|bpe))|exits successfully"
-        r"|\bjob\b.*\bsucceeded\b|\bEXIT_CODE=0\b|`?Trainer\.fit`? stopped: `?max_(?:steps|epochs)|\bcompleted successfully\b",
+        r"|\bjob\b.*\bsucceeded\b|\bEXIT_CODE=0\b|`?Trainer\.fit`? stopped: "
+        r"`?max_(?:steps|epochs)|\bcompleted successfully\b",
     ),
 )
 TOKENS: tuple[bytes, ...] = tuple(

@@ -162,7 +162,7 @@ def _parse(name: str, text: str) -> tuple[float, TimeKind]:
     elif name == "short":
         moment = datetime.fromisoformat(f"20{text}")
     elif name in _FORMATS:
-        moment = datetime.strptime(text, _FORMATS[name])  # noqa: DTZ007 - the log does not say its zone
+        moment = datetime.strptime(text, _FORMATS[name])
     else:
         moment = datetime.fromisoformat(text.replace("/", "-"))
     return moment.replace(tzinfo=UTC).timestamp() + fraction, TimeKind.NAIVE

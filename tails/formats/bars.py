@@ -1,4 +1,4 @@
-"""Metrics in progress bars: tqdm postfixes, Lightning and NeMo, levanter. One record a step, however often it is drawn."""
+"""Metrics in progress bars (tqdm postfixes, Lightning, NeMo, levanter): one record a step, however often drawn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Bars(Dialect):
     name = "progress bar"
     tokens = (b"it/s", b"s/it", b"it]", b"<", b"?,", b"/s,", b"/s]")
     samples = (
-        b"train:   1%|1  | 1/200 [00:12<38:20, 12.49s/it, loss=12.6]\rtrain:   1%|1  | 2/200 [00:24<38:20, 12.49s/it, loss=12.5]\n",
+        b"train:   1%|1  | 1/200 [00:12<38:20, 12.49s/it, loss=12.6]\rtrain:   1%|1  | 2/200 "
+        b"[00:24<38:20, 12.49s/it, loss=12.5]\n",
         b"Epoch 0:  12%|#  | 12/100 [00:01<00:10, 8.50it/s, v_num=0, reduced_train_loss=8.640, global_step=11.00]\n"
         b"Epoch 0:  13%|#  | 13/100 [00:01<00:10, 8.50it/s, v_num=0, reduced_train_loss=8.510, global_step=12.00]\n",
     )
@@ -48,6 +49,7 @@ class Bars(Dialect):
         self._done: dict[str, tuple[float, float | None]] = {}  # label -> newest step given, its elapsed time
 
     def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
         bar = read_bar(line.text)
         if bar is None:
             return False
@@ -72,7 +74,7 @@ class Bars(Dialect):
         held = self._held.get(label)
         if held is not None:
             before = held.bar
-            if bar.n == before.n and bar.total == before.total or (bar.n != bar.n):
+            if (bar.n == before.n and bar.total == before.total) or (bar.n != bar.n):
                 self._held[label] = _Held(bar, line)
                 return
             if bar.n < before.n and not _restarted(bar, before):
@@ -124,7 +126,7 @@ class Bars(Dialect):
         sink.emit(reading, held.line)
 
     @staticmethod
-    def _by_position(reading: Reading, bar: Bar, sink: Sink) -> None:
+    def _by_position(reading: Reading, bar: Bar, sink: Sink) -> None:  # noqa: ARG004
         reading.step, reading.step_key = bar.n, "bar"
         if math.isnan(bar.total):
             return
@@ -135,6 +137,7 @@ class Bars(Dialect):
             reading.epochs = float(match[2]) if match[2] else None
 
     def flush(self, sink: Sink) -> None:
+        """Gives what is held back."""
         for label in list(self._held):
             self._give(label, sink)
 

@@ -23,10 +23,12 @@ class DeepSpeed(FlatDialect):
     samples = (
         b"steps: 1 loss: 12.6360 iter time (s): 14.753 samples/sec: 1.084\n"
         b"steps: 2 loss: 12.1360 iter time (s): 14.653 samples/sec: 1.094\n",
-        b"[2025-08-25 15:14:42,017] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=1, lr=[1e-05], mom=[[0.8, 0.999]]\n",
+        b"[2025-08-25 15:14:42,017] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=1, "
+        b"lr=[1e-05], mom=[[0.8, 0.999]]\n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+        """The shape of `line`, None when it is not this dialect's."""
         text = line.text
         match = _STEPS.match(text) or _ENGINE.match(text) or _TIMER.match(text)
         if match is None:

@@ -1,4 +1,4 @@
-"""A Python or JSON dictionary inside a text line: HF Trainer, TRL, LLaMA-Factory, fairseq, anyone's ``print(metrics)``."""
+"""A dictionary inside a text line: HF Trainer, TRL, LLaMA-Factory, fairseq, anyone's ``print(metrics)``."""
 
 from __future__ import annotations
 
@@ -60,9 +60,12 @@ class DictLine(Dialect):
     samples = (
         b"{'loss': 2.5893, 'grad_norm': 1.5, 'learning_rate': 5e-06, 'epoch': 0.01}\n"
         b"{'loss': '2.4112', 'grad_norm': 'nan', 'learning_rate': '4e-06', 'epoch': '0.02'}\n",
-        b"\r  2%|2         | 20/936 [58:53<41:17:29, 162.28s/it]{'loss': 0.0043, 'reward': 0.72, 'kl': 0.09, 'epoch': 0.04}\n"
-        b"\r  4%|4         | 40/936 [1:58:53<41:17:29, 162.28s/it]{'loss': 0.0041, 'reward': 0.73, 'kl': 0.08, 'epoch': 0.09}\n",
-        b'2021-05-01 10:00:00 | INFO | train_inner | {"epoch": 1, "loss": "8.4", "ppl": "340", "num_updates": "100", "lr": "1e-4"}\n',
+        b"\r  2%|2         | 20/936 [58:53<41:17:29, 162.28s/it]"
+        b"{'loss': 0.0043, 'reward': 0.72, 'kl': 0.09, 'epoch': 0.04}\n"
+        b"\r  4%|4         | 40/936 [1:58:53<41:17:29, 162.28s/it]"
+        b"{'loss': 0.0041, 'reward': 0.73, 'kl': 0.08, 'epoch': 0.09}\n",
+        b'2021-05-01 10:00:00 | INFO | train_inner | {"epoch": 1, "loss": "8.4", "ppl": "340", '
+        b'"num_updates": "100", "lr": "1e-4"}\n',
     )
 
     def __init__(self) -> None:
@@ -70,6 +73,7 @@ class DictLine(Dialect):
         self._bar_used: tuple[str, float, float] | None = None
 
     def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
         text = line.text
         start = text.find("{")
         if start < 0 or text[start + 1 : start + 2] not in ("'", '"') or "}" not in text[start:]:
@@ -136,6 +140,7 @@ class DictLine(Dialect):
         return True
 
     def flush(self, sink: Sink) -> None:
+        """Gives what is held back."""
         if self._held is not None:
             held, line = self._held
             self._held = None

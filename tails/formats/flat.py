@@ -38,7 +38,8 @@ _NESTED = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#|>>> |Traceback|export |rank \d+ sample|[\w./-]+\.sh)"
+    r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#|>>> |Traceback|export |rank \d+ "
+    r"sample|[\w./-]+\.sh)"
     r"|\(final\)|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
     r"|f['\"]|\.format\(|;\s*$|\)\s*:\s*$",
     re.IGNORECASE,
@@ -97,18 +98,17 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
 
 
 def _plain_shape(pairs: list[Pair], others: list[tuple[int, int]]) -> Shape | None:
-    for index, pair in enumerate(pairs[:_STEP_WITHIN]):
-        if not pair.prose and STEP_KEY.fullmatch(pair.key):
-            break
-    else:
+    step = next((pair for pair in pairs[:_STEP_WITHIN] if not pair.prose and STEP_KEY.fullmatch(pair.key)), None)
+    if step is None:
         return None
     rest: list[Pair] = []
-    for other in pairs[:index] + pairs[index + 1 :]:
-        if other.name.startswith(f"{pair.name} ") or (other.name == pair.name and other is not pair):
-            others.append((other.start, other.end))
+    for pair in pairs:
+        if pair.key in (step.key, f"{step.name} (%)", f"{step.name} avg"):  # the step itself, or how much is done
+            if pair is not step:
+                others.append((pair.start, pair.end))
         else:
-            rest.append(other)
-    return Shape(fields_of(rest, others), others, (pair.start, pair.end), pair.key, pair.slash)
+            rest.append(pair)
+    return Shape(fields_of(rest, others), others, (step.start, step.end), step.key, step.slash)
 
 
 def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[int, int]]) -> Shape:
@@ -154,6 +154,7 @@ class FlatDialect(Dialect):
         return Template(line.text, shape, self.name)
 
     def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
         template = self.template(line, sink)
         reading: Reading | None = template.read(line.text) if template is not None else None
         if template is None or reading is None:
@@ -168,5 +169,6 @@ class PatternDialect(FlatDialect):
 
     pattern: ClassVar[re.Pattern[str]]
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+        """The shape of `line`, None when it is not this dialect's."""
         return shape_of(line, needs_step=False) if self.pattern.search(line.text) else None

@@ -19,7 +19,8 @@ class Generic(FlatDialect):
     name = "generic"
     tokens = (b"step", b"iter", b"epoch", b"update", b"loss", b"bpb", b"perplexity", b"reward", b"accuracy", b"ppl")
     samples = (
-        b"Step 0: grad_norm=2.0833, loss=9.2315, param_norm=1377.8652\nStep 100: grad_norm=1.9, loss=7.01, param_norm=1378.1\n",
+        b"Step 0: grad_norm=2.0833, loss=9.2315, param_norm=1377.8652\nStep 100: grad_norm=1.9, "
+        b"loss=7.01, param_norm=1378.1\n",
         b"[Step 1/100] Loss: 5.3000 | Global Tokens/s: 870.33 | Peak Mem: 21.30\n"
         b"[Step 2/100] Loss: nan | Global Tokens/s: 871.01 | Peak Mem: 21.30\n",
         b"epoch: 0|step: 0|ppo_ep: 1|act_loss: 0.20|cri_loss: 0.12\naverage reward score: -0.6\n",
@@ -27,6 +28,7 @@ class Generic(FlatDialect):
     )
 
     def shape(self, line: Line, sink: Sink) -> Shape | None:
+        """The shape of `line`, None when it is not this dialect's."""
         shape = shape_of(line, needs_step=False)
         if shape is None or shape.step is not None:
             return shape

@@ -21,7 +21,8 @@ class Keras(Dialect):
     name = "keras"
     tokens = (b"epoch ", b"===", b"\xe2\x94\x81")
     samples = (
-        b"Epoch 1/2\n 1/3 [=>...] - ETA: 3s - loss: 2.30 - accuracy: 0.10\r 3/3 [=====] - 4s 9ms/step - loss: 2.10 - accuracy: 0.20\n"
+        b"Epoch 1/2\n 1/3 [=>...] - ETA: 3s - loss: 2.30 - accuracy: 0.10\r 3/3 [=====] - 4s 9ms/step "
+        b"- loss: 2.10 - accuracy: 0.20\n"
         b"Epoch 2/2\n 3/3 [=====] - 4s 9ms/step - loss: 1.90 - accuracy: 0.30 - val_loss: 2.0\n",
     )
 
@@ -31,6 +32,7 @@ class Keras(Dialect):
         self._held: tuple[Reading, Line] | None = None
 
     def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
         match = _EPOCH.fullmatch(line.text)
         if match is not None:
             self.flush(sink)
@@ -53,8 +55,7 @@ class Keras(Dialect):
         return True
 
     def flush(self, sink: Sink) -> None:
+        """Gives what is held back."""
         held, self._held = self._held, None
         if held is not None:
             sink.emit(*held)
-
-

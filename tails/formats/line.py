@@ -34,7 +34,7 @@ class Line:
 class Dialect(ABC):
     """One way in which trainers print numbers as text. One object a file: a dialect may hold a record back.
 
-    `name` is the label shown. `tokens`: a line that holds none of them (in lower case) is never given to `read`.
+    `name` is the label shown. `tokens`: a line that holds none of any dialect's (in lower case) is given to none.
     `samples`: small texts in this shape; tests sweep them.
     """
 
@@ -51,6 +51,6 @@ class Dialect(ABC):
         """Whether a record is begun whose next line must be seen, whatever it holds."""
         return False
 
-    def flush(self, sink: Sink) -> None:
+    def flush(self, sink: Sink) -> None:  # noqa: ARG002
         """Gives what is held back."""
         return

@@ -1,4 +1,4 @@
-"""LitGPT: ``Epoch 1 | iter 16 step 4 | loss train: 11.0, val: n/a | iter time: 3456.02 ms (step) remaining time: ..``."""
+"""LitGPT: ``Epoch 1 | iter 16 step 4 | loss train: 11.0, val: n/a | iter time: 3456.02 ms (step) ...``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ class LitGpt(PatternDialect):
     tokens = (b"iter",)
     pattern = re.compile(r"\biter \d+ step \d+ \| loss train: ")
     samples = (
-        b"Epoch 1 | iter 16 step 4 | loss train: 11.02, val: n/a | iter time: 3456.02 ms (step) remaining time: 2 days, 3:04:05\n"
+        b"Epoch 1 | iter 16 step 4 | loss train: 11.02, val: n/a | iter time: 3456.02 ms (step) "
+        b"remaining time: 2 days, 3:04:05\n"
         b"Epoch 1 | iter 32 step 8 | loss train: 10.02, val: 9.9 | iter time: 3451.10 ms (step)\n",
     )
 
     def shape(self, line: Line, sink: Sink) -> Shape | None:
+        """The shape of `line`, None when it is not this dialect's."""
         shape = super().shape(line, sink)
         step, iteration = _STEP.search(line.text), _ITER.search(line.text)
         if shape is None or step is None or iteration is None:

@@ -19,11 +19,13 @@ class LlmC(PatternDialect):
     tokens = (b"trl:", b"tel:", b"s:", b"step")
     pattern = re.compile(r"^step\s+\d+/\d+ \|.*\(\S+z\)\|")
     samples = (
-        b"step    1/19560 | loss 11.0091 (+nanz)| norm 15.3715 (+nanz)| lr 8.57e-07 | 3788.44 ms | 35.6% bf16 MFU | 138391 tok/s\n",
+        b"step    1/19560 | loss 11.0091 (+nanz)| norm 15.3715 (+nanz)| lr 8.57e-07 | 3788.44 ms | "
+        b"35.6% bf16 MFU | 138391 tok/s\n",
         b"s:0 tel:11.0092\ns:0 trl:11.0091 lr:0.000001 norm:15.37\n",
     )
 
     def shape(self, line: Line, sink: Sink) -> Shape | None:
+        """The shape of `line`, None when it is not this dialect's."""
         match = _MAIN_LOG.match(line.text)
         if match is None:
             return super().shape(line, sink)

@@ -1,4 +1,4 @@
-"""MaxText: ``completed step: 29, seconds: 0.779, TFLOP/s/device: 324.4, Tokens/s/device: 21035.0, ..., loss: 12.97``."""
+"""MaxText: ``completed step: 29, seconds: 0.779, TFLOP/s/device: 324.4, ..., loss: 12.97``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class MaxText(PatternDialect):
     tokens = (b"completed step",)
     pattern = re.compile(r"^completed step: \d+, ")
     samples = (
-        b"I0813 17:29:23.920936 138898490059648 metric_logger.py:226] completed step: 0, seconds: 54.322, TFLOP/s/device: 4.653, "
+        b"I0813 17:29:23.920936 138898490059648 metric_logger.py:226] completed step: 0, seconds: "
+        b"54.322, TFLOP/s/device: 4.653, "
         b"Tokens/s/device: 301.611, total_weights: 131072, loss: 12.978, lm_loss: 12.978, perplexity: 432670.719\n",
     )

@@ -12,7 +12,8 @@ from trainmon.tails.formats.template import Shape
 
 _ITERATION = re.compile(r"(?:^|\| ?)\s*iteration\s+(\d+)\s*/\s*(\d+)\s*\|")
 _RESULT = re.compile(
-    r"\s*-*\s*(?P<what>validation|test|train(?:ing)?)?\s*(?:loss|results?) at (?:iteration|step)\s+(?P<step>\d+)(?P<on>[^|]*)\|(?P<rest>.*)"
+    r"\s*-*\s*(?P<what>validation|test|train(?:ing)?)?\s*(?:loss|results?) at "
+    r"(?:iteration|step)\s+(?P<step>\d+)(?P<on>[^|]*)\|(?P<rest>.*)"
 )
 _TIMERS = re.compile(r"\s*(?:\(?(?:min, max|ranks)[^|]*)?time \(ms\) \|(?P<rest>.*:.*)")
 _ON_SET = re.compile(r"\s*(?:on|for)?\s*(?:the\s+)?(validation|test|valid)? ?set\s*$")
@@ -37,7 +38,8 @@ class Megatron(FlatDialect):
     tokens = (b"iteration", b"time (ms)")
     samples = (
         b" iteration        1/     500 | consumed samples:           16 | elapsed time per iteration (ms): 14757.5 | "
-        b"learning rate: 2.000E-07 | global batch size:    16 | lm loss: 1.263599E+01 | loss scale: 1.0 | grad norm: 20.203 | "
+        b"learning rate: 2.000E-07 | global batch size:    16 | lm loss: 1.263599E+01 | loss scale: "
+        b"1.0 | grad norm: 20.203 | "
         b"number of skipped iterations:   0 | number of nan iterations:   0 |\n",
         b" samples/sec: 38.337 | iteration       10/  320000 | elapsed time per iteration (ms): 11268.5 | "
         b"learning rate: 6.250E-07 | approx flops per GPU: 116.7TFLOPS | lm_loss: 1.076191E+01 |\n",
@@ -45,7 +47,8 @@ class Megatron(FlatDialect):
         b" validation loss at iteration 300 | lm loss value: 2.302474E+00 | lm loss PPL: 9.459206E+00 | \n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+        """The shape of `line`, None when it is not this dialect's."""
         text = line.text
         match = _ITERATION.search(text)
         if match is not None:

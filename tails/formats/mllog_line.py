@@ -39,6 +39,7 @@ class MlLogLine(Dialect):
     )
 
     def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
         at = line.text.find(":::MLLOG")
         if at < 0:
             return False

@@ -22,6 +22,7 @@ class NanoGpt(PatternDialect):
     )
 
     def shape(self, line: Line, sink: Sink) -> Shape | None:
+        """The shape of `line`, None when it is not this dialect's."""
         shape = super().shape(line, sink)
         if shape is not None and line.text.startswith("step"):
             shape.fields = [(f"eval/{key}" if key == "train loss" else key, span) for key, span in shape.fields]

@@ -22,7 +22,8 @@ class OlmoCore(Dialect):
     tokens = (b"[step=",)
     samples = (
         b"2025-03-01 10:00:00 host olmo_core.train.callbacks.console_logger:83 INFO [step=1/1000,epoch=1]\n"
-        b"    optim/LR (group 0)=4.0e-06\n    optim/total grad norm=2.5\n    train/CE loss=11.20\n    throughput/device/TPS=9,120\n"
+        b"    optim/LR (group 0)=4.0e-06\n    optim/total grad norm=2.5\n    train/CE loss=11.20\n    "
+        b"throughput/device/TPS=9,120\n"
         b"2025-03-01 10:00:09 host olmo_core.train.callbacks.console_logger:83 INFO [step=2/1000,epoch=1]\n"
         b"    optim/LR (group 0)=8.0e-06\n    optim/total grad norm=nan\n    train/CE loss=11.10\n",
     )
@@ -32,9 +33,11 @@ class OlmoCore(Dialect):
 
     @property
     def is_open(self) -> bool:
+        """Whether a record is begun."""
         return self._open is not None
 
     def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
         if self._open is not None:
             _, values, _ = self._open
             match = _METRIC.fullmatch(line.text)
@@ -55,6 +58,7 @@ class OlmoCore(Dialect):
         return True
 
     def flush(self, sink: Sink) -> None:
+        """Gives what is held back."""
         held, self._open = self._open, None
         if held is not None:
             reading, _, line = held

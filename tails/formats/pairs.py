@@ -201,13 +201,14 @@ class _Scanner:
 
 
 def scan(text: str) -> Scan:
-    r"""All pairs of `text`, in order.
+    """All pairs of `text`, in order.
 
-    >>> text = "step 5/9 (2%) | loss: 2.5 (2.6) | dt: 4.1ms | 37.6% bf16 MFU"
-    >>> [(pair.key, text[pair.start:pair.end]) for pair in scan(text).pairs]
-    [('step', '5'), ('step (%)', '2'), ('loss', '2.5'), ('loss avg', '2.6'), ('dt (ms)', '4.1'), ('bf16 MFU (%)', '37.6')]
-    >>> text = "memory:  7.12GiB(22.71%)  tps: 120 lr(adamw:4.344e-02, muon:7.567e-03) eta 1:20:03"
-    >>> [(pair.key, text[pair.start:pair.end]) for pair in scan(text).pairs]
-    [('memory (GiB)', '7.12'), ('memory (%)', '22.71'), ('tps', '120'), ('lr(adamw)', '4.344e-02'), ('lr(muon)', '7.567e-03')]
+    >>> def show(text):
+    ...     for pair in scan(text).pairs:
+    ...         print(pair.key, "=", text[pair.start : pair.end], end="; ")
+    >>> show("step 5/9 (2%) | loss: 2.5 (2.6) | dt: 4.1ms | 37.6% bf16 MFU")
+    step = 5; step (%) = 2; loss = 2.5; loss avg = 2.6; dt (ms) = 4.1; bf16 MFU (%) = 37.6;...
+    >>> show("memory:  7.12GiB(22.71%) lr(adamw:4.344e-02, muon:7.567e-03) eta 1:20:03")
+    memory (GiB) = 7.12; memory (%) = 22.71; lr(adamw) = 4.344e-02; lr(muon) = 7.567e-03;...
     """
     return _Scanner(text).scan()

@@ -42,7 +42,7 @@ def _cutter(spans: list[tuple[int, int]]) -> _Cut:
     if len(slices) == 1:
         only = slices[0]
         return lambda raw: (raw[only],)
-    return itemgetter(*slices) if slices else lambda raw: ()
+    return itemgetter(*slices) if slices else lambda raw: ()  # noqa: ARG005
 
 
 class Outlines:

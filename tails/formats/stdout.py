@@ -13,9 +13,12 @@ import numpy as np
 
 from trainmon.tails import facts, notes
 from trainmon.tails.formats.bar import QUICK_BAR, BarKind
+from trainmon.tails.formats.bars import Bars
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
+from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.line import Line
+from trainmon.tails.formats.olmo_core import OlmoCore
 from trainmon.tails.formats.places import DIGITS, Outlines
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
@@ -57,7 +60,8 @@ class Stdout(LineFormat):
         super().__init__(source)
         self._sink = Sink(source)
         self._dialects = [cls() for cls in DIALECTS]
-        self._multi_line = self._dialects[0]
+        by_type = {type(dialect): dialect for dialect in self._dialects}
+        self._multi_line, self._dict_line, self._bars = by_type[OlmoCore], by_type[DictLine], by_type[Bars]
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
@@ -67,6 +71,7 @@ class Stdout(LineFormat):
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
+        """A small share of certainty for anything that is mostly text."""
         if not head.strip(b"\0\r\n\t "):
             return 0.0
         values = np.frombuffer(head, np.uint8)
@@ -78,10 +83,12 @@ class Stdout(LineFormat):
 
     @property
     def label(self) -> str:
+        """The dialect that gave most records."""
         named = self._sink.dialects.most_common(1)
         return named[0][0] if named else self.name
 
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
+        """Reads whole lines, or lines up to a frame's end."""
         lines = data.split(b"\n")
         outlines = data.translate(DIGITS).split(b"\n")
         if not lines[-1]:
@@ -100,6 +107,7 @@ class Stdout(LineFormat):
         return parsed
 
     def finish(self) -> Parsed:
+        """Gives what was held back."""
         self._look_at_frame()
         for dialect in self._dialects:
             dialect.flush(self._sink)
@@ -205,7 +213,7 @@ class Stdout(LineFormat):
             for key, value in facts.facts_of(line.text):
                 sink.fact(key, value, line_no)
         template = sink.newest_template
-        is_wordy = self._notes.is_open or (template is None or template.speaks) and _has_any(low, notes.TOKENS)
+        is_wordy = self._notes.is_open or ((template is None or template.speaks) and _has_any(low, notes.TOKENS))
         if is_wordy:
             for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):
                 sink.note(note)
@@ -219,6 +227,15 @@ class Stdout(LineFormat):
             return _KIND_OF_BAR[sink.bar_kind]
         return _Kind.OTHER if is_record else _Kind.DULL
 
+    def _try(self, line: Line) -> bool:
+        """Gives `line` to the dialects until one reads it; first to the one that its looks suggest."""
+        sink = self._sink
+        if not self._multi_line.is_open:
+            likely = self._dict_line if line.text[:1] == "{" else self._bars if "%|" in line.text else None
+            if likely is not None and likely.read(line, sink):
+                return True
+        return any(dialect.read(line, sink) for dialect in self._dialects)
+
     def _records(self, line: Line) -> tuple[bool, Line]:
         """Whether `line` was read as a record; and what of it is left to be read as words."""
         sink = self._sink
@@ -228,7 +245,7 @@ class Stdout(LineFormat):
             sink.newest_template = None
             if not self._multi_line.is_open and sink.read_known(line):
                 return True, line
-            is_record = any(dialect.read(line, sink) for dialect in self._dialects)
+            is_record = self._try(line)
             is_read = is_read or is_record
             if not is_record or sink.rest is None:
                 return is_read, line

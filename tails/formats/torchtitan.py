@@ -1,4 +1,4 @@
-"""torchtitan: ``step: 10  loss: 5.95  grad_norm: 306.03  memory: 7.12GiB(22.71%)  tps: 120  tflops: 0.73  mfu: 0.23%``."""
+"""torchtitan: ``step: 10  loss: 5.95  grad_norm: 306.03  memory: 7.12GiB(22.71%)  tps: 120  ...``."""
 
 from __future__ import annotations
 
