@@ -37,8 +37,8 @@ class ExpertRule(DerivationRule):
             draft.put(SignalKey("moe.entropy", labels_of), entropy, f"{_TEXT} (D13)")
         if worst and "" not in layers:
             highest = np.fmax.reduce(worst)
-            draft.put(SignalKey("moe.maxvio"), highest, f"largest over {len(worst)} layers, {_TEXT} (D12)")
-            draft.put(SignalKey("moe.imbalance"), highest + 1.0, f"largest over {len(worst)} layers, {_TEXT} (D12)")
+            draft.put(SignalKey("moe.maxvio"), highest, f"largest over the layers, {_TEXT} (D12)")
+            draft.put(SignalKey("moe.imbalance"), highest + 1.0, f"largest over the layers, {_TEXT} (D12)")
 
 
 def balance(loads: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -8,17 +8,26 @@ import numpy as np
 
 from trainmon.monitor.derive_base import DerivationRule, DraftLike
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.rows import BoolArray
 from trainmon.tails.record import FloatArray
 
 _EPS = 1e-12
 
 
 class RankRule(DerivationRule):
-    """The maximum over the ranks that reported on a row (never a rank that did not), and the straggler ratio.
+    """The maximum over the ranks that reported at a step (never a rank that did not), and the straggler ratio.
 
-    D2: max over ranks. D10: S = tau / (median over ranks of tau_r + eps). Rows on which fewer than two ranks
-    reported give nothing.
+    D2: max over ranks. D10: S = tau / (median over ranks of tau_r + eps). A step at which fewer than two ranks
+    reported gives nothing. Ranks that write rows of their own are taken together at the last rank's row.
     """
+
+    def __init__(self) -> None:
+        self._steps = {family: _RankStep() for family in ("loss.rank", "sys.rank_memory", "sys.rank_step_time")}
+
+    def new_attempt(self) -> None:
+        """What ranks said of a step of the attempt before is void."""
+        for step in self._steps.values():
+            step.clear()
 
     def apply(self, draft: DraftLike) -> None:
         """Puts `loss.worst_rank`, `sys.step_time`, `sys.peak_memory` and `sys.straggler`."""
@@ -26,19 +35,73 @@ class RankRule(DerivationRule):
         self._max(draft, "sys.rank_memory", SignalKey("sys.peak_memory"))
         times = self._max(draft, "sys.rank_step_time", SignalKey("sys.step_time"))
         if times is not None:
-            with np.errstate(invalid="ignore"):
-                ratio = _over_rows(np.nanmax, times) / (_over_rows(np.nanmedian, times) + _EPS)
+            ratio = _over_rows(np.nanmax, times) / (_over_rows(np.nanmedian, times) + _EPS)
             draft.put(SignalKey("sys.straggler"), ratio, "slowest rank's step time over the median rank's (D10)")
 
-    @staticmethod
-    def _max(draft: DraftLike, family: str, key: SignalKey) -> FloatArray | None:
+    def _max(self, draft: DraftLike, family: str, key: SignalKey) -> FloatArray | None:
         keys = [key for key in draft.families.get(family, ()) if key.labels]
-        if len(keys) < 2:
+        if not keys:
             return None
-        table = np.array([draft.columns[key] for key in keys])
-        table[:, (~np.isnan(table)).sum(axis=0) < 2] = np.nan
-        draft.put(key, _over_rows(np.nanmax, table), f"maximum over {len(keys)} ranks of {family} (D2)")
+        table = self._steps[family].gather(draft, keys)
+        draft.put(key, _over_rows(np.nanmax, table), f"maximum over the ranks of {family} (D2)")
         return table
+
+
+class _RankStep:
+    """What each rank has reported at the newest step. `ranks`: all that ever reported."""
+
+    def __init__(self) -> None:
+        self.ranks: dict[SignalKey, int] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets the step."""
+        self._step = np.nan
+        self._told: dict[SignalKey, float] = {}
+
+    def gather(self, draft: DraftLike, keys: list[SignalKey]) -> FloatArray:
+        """(ranks, n): all ranks' values on rows at which a step is complete, else NaN."""
+        table = np.array([draft.columns[key] for key in keys])
+        known = ~np.isnan(table)
+        many = known.sum(axis=0)
+        if (many[many > 0] > 1).all():  # every row that tells of ranks tells of several
+            for key in keys:
+                self.ranks.setdefault(key, len(self.ranks))
+            rows = np.flatnonzero(many)
+            other = np.flatnonzero(draft.frame.steps[rows] != draft.frame.steps[rows[-1:]])
+            for row in rows[int(other[-1]) if len(other) else 0 :].tolist():
+                self._hear(float(draft.frame.steps[row]), keys, table[:, row], known[:, row])
+            return table
+        return self._over_rows_of_ranks(draft, keys, table, known)
+
+    def _hear(self, step: float, keys: list[SignalKey], values: FloatArray, known: BoolArray) -> dict[SignalKey, float]:
+        """Takes in what one row says; its own values by rank."""
+        if step != self._step:
+            self._step, self._told = step, {}
+        own = {keys[index]: float(values[index]) for index in np.flatnonzero(known).tolist()}
+        self._told |= own
+        return own
+
+    def _over_rows_of_ranks(
+        self, draft: DraftLike, keys: list[SignalKey], table: FloatArray, known: BoolArray
+    ) -> FloatArray:
+        found: list[tuple[int, dict[SignalKey, float]]] = []
+        for row in np.flatnonzero(known.any(axis=0)).tolist():
+            step = float(draft.frame.steps[row])
+            if step < self._step and known[:, row].sum() == 1:
+                continue  # a rank that is late: its step is over
+            own = self._hear(step, keys, table[:, row], known[:, row])
+            for key in own:
+                self.ranks.setdefault(key, len(self.ranks))
+            if len(own) > 1:
+                found.append((row, own))
+            elif len(self._told) == len(self.ranks) and len(self.ranks) > 1:
+                found.append((row, dict(self._told)))
+        result = np.full((max(len(self.ranks), 1), len(draft)), np.nan)
+        for row, told in found:
+            for key, value in told.items():
+                result[self.ranks[key], row] = value
+        return result
 
 
 def _over_rows(reduce: Callable[..., FloatArray], table: FloatArray) -> FloatArray:

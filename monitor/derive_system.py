@@ -13,6 +13,7 @@ from trainmon.tails.record import FloatArray, IntArray, TimeKind
 
 STEP_TIME: Final = SignalKey("sys.step_time")
 TOKENS: Final = SignalKey("sys.tokens_per_second")
+_TOKENS_TEXT: Final = "samples/s * sequence length, or tokens of a step / step time (D8)"
 # Stamps of whole seconds are differenced over at least this long, so that rounding stays below 5%.
 _COARSE_SPAN_S: Final = 20.0
 # Dense bf16/fp16 peak of one card, FLOP/s, from the vendors' data sheets; longest name first where one holds another.
@@ -114,7 +115,7 @@ class TokenRateRule(DerivationRule):
         by_samples = samples * length if samples is not None and length is not None else None
         if step_time is None:
             if by_samples is not None:
-                draft.put(TOKENS, by_samples, "samples/s * sequence length (D8)")
+                draft.put(TOKENS, by_samples, _TOKENS_TEXT)
             return
         per_step = draft.column("batch.tokens")
         tokens = np.full(len(draft), np.nan) if per_step is None else per_step
@@ -126,7 +127,7 @@ class TokenRateRule(DerivationRule):
         rate = np.divide(tokens, step_time, out=np.full(len(draft), np.nan), where=usable)
         if by_samples is not None:
             rate = np.where(np.isnan(by_samples), rate, by_samples)
-        draft.put(TOKENS, rate, "tokens of a step / step time (D8)")
+        draft.put(TOKENS, rate, _TOKENS_TEXT)
 
     def _fixed(self) -> float | None:
         tokens = number_fact(self._facts, "tokens_per_batch")

@@ -29,6 +29,7 @@ _OF_RANK: Final = {
 # What only a training step logs; rows that hold one move the step counter. Else the best there is does.
 _TRAINING = ("loss.", "grad.", "optim.", "reward.", "policy.", "count.")
 _NO_METRIC = ("progress.", "device", "host")
+_BESIDE: Final = 3
 _NEVER: Final = 4
 _NOT_KEPT: Final = 5
 
@@ -85,7 +86,7 @@ def training_tier(key: SignalKey) -> int:
     if key.signal.startswith(_NO_METRIC):
         return _NEVER
     if key.signal.startswith("eval."):
-        return 3
+        return _BESIDE
     if key.signal not in BY_ID:
         return 2
     return 0 if key.signal.startswith(_TRAINING) else 1
@@ -224,6 +225,8 @@ class SourceReader:
         if self.rank is not None and not key.labels and key.signal in _OF_RANK:
             key = SignalKey(_OF_RANK[key.signal], (("rank", self.rank),))
         tier = training_tier(key)
+        if self.rank is None and any(name == "rank" for name, _ in key.labels):
+            tier = max(tier, _BESIDE)  # another rank's echo of a step, perhaps a little late
         if self.admit(key):
             self.raw_keys.setdefault(key, raw)
         else:

@@ -167,3 +167,21 @@ def test_the_spike_score_is_a_function_of_the_values_alone() -> None:
     spread = np.median(np.abs(logs - np.median(logs)))
     expected = 0.6745 * (math.log(4.0) - np.median(logs)) / spread
     assert whole.values[whole.steps == 2500.0][0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_ranks_that_write_rows_of_their_own_are_taken_together() -> None:
+    lines = []
+    for step in range(1, 6):
+        lines += [
+            Line({f"loss{{rank={rank}}}": 2.0 + rank / 10 + (rank == 1) * step}, float(step)) for rank in range(3)
+        ]
+    found = series(lines, "loss.worst_rank")
+    assert found == {float(step): 2.1 + step for step in range(1, 6)}
+
+
+def test_echoes_of_ranks_that_lag_are_no_restarts() -> None:
+    lines = []
+    for step in range(2, 40):
+        lines.append(Line({"loss": 2.0 - step / 100}, float(step)))
+        lines.append(Line({"loss{rank=1}": 2.0}, float(step - 1)))
+    assert read(lines, detectors=()).attempts == ((2.0, 39.0),)
