@@ -109,7 +109,8 @@ def _series(name: str, facts: object, points: Points) -> Iterator[str]:
     steps = len({step for _, step, _ in points})
     finite = [value for _, _, value in points if math.isfinite(value)]
     if facts.get("unique_steps") is not None and steps != facts["unique_steps"]:
-        yield f"{name}: distinct steps {steps} != {facts['unique_steps']} (occurrences {len(points)} / {facts['occurrences']})"
+        occurrences = f"(occurrences {len(points)} / {facts['occurrences']})"
+        yield f"{name}: distinct steps {steps} != {facts['unique_steps']} {occurrences}"
     elif facts.get("unique_steps") is None and facts.get("occurrences") not in (None, len(points)):
         yield f"{name}: values {len(points)} != {facts['occurrences']}"
     for end, index in (("first", 0), ("last", -1)):

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
-from trainmon.monitor.job import duration
+from trainmon.monitor.job import ENDED, duration
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.text import printable
 
@@ -23,6 +23,22 @@ def exit_status(runs: Sequence[RunSnapshot], *, strict: bool, named_unjudged: bo
     if named_unjudged or not any(verdict in (Verdict.PASS, Verdict.WARN) for verdict in verdicts):
         return 2
     return 1 if strict and (warned or Verdict.WARN in verdicts) else 0
+
+
+def is_worth_a_report(run: RunSnapshot) -> bool:
+    """Whether there is anything to report: a number, an event, or a state that is known."""
+    return bool(run.series or run.root_error or run.notes) or run.state in ENDED
+
+
+def why_nothing(run: RunSnapshot) -> str:
+    """One line for a run that holds nothing to judge: which files, and what is the matter."""
+    problems = [file.problem for file in run.files if file.problem] + list(run.problems)
+    if problems:
+        return "; ".join(dict.fromkeys(problems))
+    names = ", ".join(file.path for file in run.files[:3]) or run.name
+    if not sum(file.size_bytes for file in run.files):
+        return f"{names}: empty; nothing was logged yet"
+    return f"{names}: no training metrics found; see `trainmon inventory` and the README for what is read"
 
 
 def report(run: RunSnapshot, *, quiet: bool = False) -> str:

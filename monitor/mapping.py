@@ -170,6 +170,8 @@ def map_key(raw: str) -> Mapped:
     if hit is None:
         return Mapped(SignalKey(raw))
     place, signal, named = hit
+    if signal == "sys.peak_memory" and unit in _SHARE:
+        signal = "sys.memory_share"
     named |= labels
     if "rank" in named and signal in _RANK_SIGNAL:
         signal = _RANK_SIGNAL[signal]

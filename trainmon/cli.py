@@ -13,6 +13,7 @@ import click
 from trainmon import version
 
 if TYPE_CHECKING:
+    from trainmon.monitor.judge import Judgement
     from trainmon.monitor.thresholds import Thresholds
 
 # numpy's BLAS threads cost CPU and memory and nothing here multiplies matrices.
@@ -26,7 +27,7 @@ _TARGETS = """TARGET is a file, a directory, a glob in quotes, or - for standard
 
 
 class _Group(click.Group):
-    """Ends with status 130 on Ctrl-C and quietly when the reader of a pipe has gone."""
+    """Ends with status 130 on Ctrl-C, and with one line for wrong usage."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the command."""
@@ -42,10 +43,19 @@ class _Group(click.Group):
             sys.exit(usage.exit_code)
         except (click.Abort, KeyboardInterrupt):
             sys.exit(130)
-        except BrokenPipeError:
-            # The reader of our output (head, less) has left; flushing at exit must not complain again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
+
+
+def _print(text: str) -> None:
+    """Prints for whoever reads; when the reader of a pipe has gone (head, less), the rest goes nowhere."""
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _stop_printing()
+
+
+def _stop_printing() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -110,20 +120,29 @@ def check(
     from trainmon.monitor import check as stability
     from trainmon.monitor.document import check_document, dumps
     from trainmon.monitor.judge import judge
-    from trainmon.tails.text import printable
 
     found = judge(list(targets), cwd=Path.cwd(), limits=_limits(threshold, window))
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)
-    for problem in found.problems:
-        click.echo(f"trainmon: {printable(problem)}", err=True)
-    if not found.runs and not found.problems:
-        click.echo(f"trainmon: {printable(found.searched)}", err=True)
+    _say_problems(found)
     if as_json:
-        click.echo(dumps(check_document(found.runs, status, found.problems)))
-    else:
-        for number, run in enumerate(found.runs):
-            click.echo(("\n" if number and not quiet else "") + stability.report(run, quiet=quiet))
+        _print(dumps(check_document(found.runs, status, found.problems)))
+    elif any(stability.is_worth_a_report(run) for run in found.runs):
+        reports = [stability.report(run, quiet=quiet) for run in found.runs if stability.is_worth_a_report(run)]
+        _print(("\n" if quiet else "\n\n").join(reports))
     sys.exit(status)
+
+
+def _say_problems(found: Judgement) -> None:
+    """One line on stderr for each target that could not be read, and for each run that holds nothing to judge."""
+    from trainmon.monitor import check as stability
+    from trainmon.tails.text import printable
+
+    lines = list(found.problems)
+    lines += [stability.why_nothing(run) for run in found.runs if not stability.is_worth_a_report(run)]
+    if not found.runs and not lines:
+        lines.append(found.searched)
+    for line in lines:
+        click.echo(f"trainmon: {printable(line)}", err=True)
 
 
 @main.command(epilog=_EXIT)
@@ -192,7 +211,14 @@ def _watch(targets: list[str], limits: Thresholds) -> None:
     help="A signal (loss.train, grad.norm, ...); may be given several times.",
 )
 @click.option("--raw-keys", is_flag=True, help="NAMEs are the log's own keys; values as the log wrote them.")
-@click.option("--format", "form", type=click.Choice(["csv", "jsonl", "parquet"]), default="csv", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "jsonl", "parquet"]),
+    default="csv",
+    show_default=True,
+    help="CSV, JSON lines, or parquet (needs --output).",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here instead of stdout.")
 def export(targets: tuple[str, ...], signals: tuple[str, ...], raw_keys: bool, form: str, output: Path | None) -> None:
     """Print the values that were read: one row a logged value, every attempt, in file order.
@@ -201,7 +227,14 @@ def export(targets: tuple[str, ...], signals: tuple[str, ...], raw_keys: bool, f
     """
     from trainmon.monitor.export import export_to
 
-    sys.exit(export_to(list(targets), list(signals), cwd=Path.cwd(), raw_keys=raw_keys, form=form, output=output))
+    try:
+        status = export_to(list(targets), list(signals), cwd=Path.cwd(), raw_keys=raw_keys, form=form, output=output)
+    except BrokenPipeError:
+        _stop_printing()
+        status = 0
+    except OSError as error:
+        _fail(f"{output or 'standard output'}: {error.strerror or error}; choose another place with --output")
+    sys.exit(status)
 
 
 @main.command(epilog=_EXIT)
@@ -212,17 +245,13 @@ def inventory(targets: tuple[str, ...], as_json: bool) -> None:
     from trainmon.monitor import inventory as rows
     from trainmon.monitor.document import dumps
     from trainmon.monitor.judge import judge
-    from trainmon.tails.text import printable
 
     found = judge(list(targets), cwd=Path.cwd())
-    for problem in found.problems:
-        click.echo(f"trainmon: {printable(problem)}", err=True)
-    if not found.runs and not found.problems:
-        click.echo(f"trainmon: {printable(found.searched)}", err=True)
+    _say_problems(found)
     if as_json:
-        click.echo(dumps(rows.documents(found.runs)))
-    else:
-        click.echo("\n\n".join(rows.text(run) for run in found.runs))
+        _print(dumps(rows.documents(found.runs)))
+    elif found.runs:
+        _print("\n\n".join(rows.text(run) for run in found.runs))
     sys.exit(0 if any(run.last_step is not None for run in found.runs) and not found.problems else 2)
 
 
