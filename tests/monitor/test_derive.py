@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.monitor.logs import Line, engine, parsed, read
+from tests.monitor.logs import Line, engine, feed_cut, parsed, plain_state, read
 from trainmon.monitor.derive_system import peak_flops
 from trainmon.monitor.frame import SignalKey
 from trainmon.tails.record import NoteKind, TimeKind
@@ -185,3 +187,32 @@ def test_echoes_of_ranks_that_lag_are_no_restarts() -> None:
         lines.append(Line({"loss": 2.0 - step / 100}, float(step)))
         lines.append(Line({"loss{rank=1}": 2.0}, float(step - 1)))
     assert read(lines, detectors=()).attempts == ((2.0, 39.0),)
+
+
+@st.composite
+def odd_rows(draw: st.DrawFn) -> list[Line]:
+    """Rows that feed several rules at once, in any order of steps."""
+    lines: list[Line] = []
+    step = 1
+    for _ in range(draw(st.integers(1, 25))):
+        step += draw(st.sampled_from([0, 0, 1, 1, -1]))
+        values: dict[str, float | None] = {}
+        for rank in draw(st.lists(st.integers(0, 3), max_size=3)):
+            values[f"loss{{rank={rank}}}"] = draw(st.sampled_from([1.0, 2.0, 3.0]))
+        for key in ("loss", "tokens_seen", "samples_per_second", "iteration time (ms)", "grad_norm"):
+            if draw(st.booleans()):
+                values[key] = step * 100.0
+        if values:
+            time = draw(st.sampled_from([None, 1e9 + step * 3.0, 1e9 + step * 3.25]))
+            lines.append(Line(values, float(step), time=time))
+    return lines
+
+
+@settings(max_examples=100, deadline=None)
+@given(lines=odd_rows(), cuts=st.lists(st.integers(0, 25), max_size=5))
+def test_the_cut_does_not_matter_to_any_rule(lines: list[Line], cuts: list[int]) -> None:
+    facts = {"seq_length": 16.0, "world_size": 2.0, "parameters": 1e9}
+    whole, cut = engine(facts=facts), engine(facts=facts)
+    feed_cut(whole, lines, [])
+    feed_cut(cut, lines, cuts)
+    assert plain_state(cut) == plain_state(whole)
