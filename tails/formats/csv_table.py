@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,9 @@ _NOTES_LIMIT = 20
 _SETTLE_ROWS = 64  # rows in which a step may show; a table's columns do not change
 _BATCH = 4096
 _SNIFFED_LINES = 50
+# Names so plain that a line of them is a header though nothing follows.
+_BARE_NAME = re.compile(r"[A-Za-z_][\w ./()%-]{0,79}")
+_HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 
 # One row: its fields, byte offset and line number.
 TableRow = tuple[list[str], int, int]
@@ -70,7 +74,8 @@ class CsvTable(LineFormat):
         rows = [split(line, delimiter) for line in lines[1:]]
         if not rows:
             known = any(step_rank(name) is not None or is_training_key(name) for name in names)
-            return 0.5 if known and all(len(name) < 80 and ":" not in name for name in names) else 0.0
+            plain = all(_BARE_NAME.fullmatch(name) and not _HOLDS_VALUE.search(name) for name in names)
+            return 0.5 if known and plain and delimiter != "|" else 0.0
         fit = sum(1 for row in rows if _fits(row, len(names)))
         return 0.85 * fit / len(rows) if fit * 10 >= len(rows) * 6 else 0.0
 

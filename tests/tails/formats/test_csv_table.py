@@ -114,7 +114,7 @@ def test_torn_rows_are_counted() -> None:
 def test_header_only_and_nothing() -> None:
     assert read("step,loss\n").records == 0
     assert read("").records == 0
-    assert CsvTable.sniff(b"step,loss,grad_norm\n") > 0.4
+    assert CsvTable.sniff(b"step,loss,grad_norm,train/loss,step_2,lr(x)\n") > 0.4
     assert read("step,loss\n1,2.5\n").records == 1
 
 
@@ -138,6 +138,8 @@ def test_comments_bom_and_crlf() -> None:
         "Epoch 1, batch 2, done\nEpoch 1, batch 3, done\n",
         "",
         "one\ntwo\n",
+        "step    1/19560 | loss 11.0091 (+nanz)| norm 15.3715 (+nanz)",
+        "step 10, loss 2.5\n",
     ],
 )
 def test_other_texts_are_no_tables(text: str) -> None:
