@@ -45,7 +45,7 @@ class MonitorScreen(Screen[None]):
     KIND: ClassVar[str] = keys.FLEET
     BINDINGS: ClassVar[list[BindingType]] = []
     AUTO_FOCUS = ""
-    _composed = False
+    _parts = 0
 
     DEFAULT_CSS = """
     MonitorScreen { layout: vertical; overflow: hidden; }
@@ -89,7 +89,7 @@ class MonitorScreen(Screen[None]):
 
     def show(self, fleet: FleetSnapshot) -> None:
         """Draws `fleet` in the way that the size of the terminal allows."""
-        if not self._composed:
+        if not self._is_whole():
             return
         width, height = self.app.size
         size = size_class(width, height)
@@ -103,9 +103,13 @@ class MonitorScreen(Screen[None]):
         else:
             self.draw(fleet)
 
+    def _is_whole(self) -> bool:
+        """False before everything is mounted, and while the app takes the screen down with timers still running."""
+        return 0 < self._parts <= len(self.walk_children())
+
     def on_mount(self) -> None:
         """The widgets are there now; everything is drawn once the first size is known."""
-        self._composed = True
+        self._parts = len(self.walk_children())
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
