@@ -48,8 +48,8 @@ class Bar:
 
     @property
     def has_postfix(self) -> bool:
-        """Whether metrics seem to stand in the bar."""
-        return "=" in self.rest
+        """Whether metrics stand in the bar. A torn one, without its end, is not trusted with any."""
+        return "=" in self.rest[: self.rest.find("]") + 1]
 
 
 def read_bar(text: str) -> Bar | None:

@@ -18,15 +18,27 @@ _SIDE = re.compile(
     r"map|load|token|generat|download|filter|extract|shard|cast|writ|fetch|sav|process|sanity|predict|convert|rank \d",
     re.I,
 )
+_STEP = re.compile(r"[\s,](?:global[_ ])?step=([^,\]]+)")
 _RESTART_S = 2.0
 
 
 @dataclass(slots=True)
 class _Held:
-    """The newest frame of one bar, not yet given."""
+    """The newest frame of one bar, not yet given. `step` is the step it names, else its position."""
 
     bar: Bar
     line: Line
+    step: float
+
+
+def _named_step(bar: Bar) -> float | None:
+    match = _STEP.search(bar.rest)
+    if match is None:
+        return None
+    try:
+        return float(match[1])
+    except ValueError:
+        return None
 
 
 class Bars(Dialect):
@@ -46,6 +58,7 @@ class Bars(Dialect):
 
     def __init__(self) -> None:
         self._held: dict[str, _Held] = {}
+        self._named: set[str] = set()  # labels of bars that name their step
         self._done: dict[str, tuple[float, float | None]] = {}  # label -> newest step given, its elapsed time
 
     def read(self, line: Line, sink: Sink) -> bool:
@@ -71,20 +84,27 @@ class Bars(Dialect):
 
     def _offer(self, bar: Bar, line: Line, sink: Sink) -> None:
         label = bar.label
+        named = _named_step(bar)
+        if named is None and label in self._named:
+            return  # torn: this bar names its step
+        if named is not None:
+            self._named.add(label)
+        step = bar.n if named is None else named
         held = self._held.get(label)
         if held is not None:
             before = held.bar
-            if (bar.n == before.n and bar.total == before.total) or (bar.n != bar.n):
-                self._held[label] = _Held(bar, line)
+            restarted = bar.n < before.n and _restarted(bar, before)
+            if not restarted and step == held.step and bar.n >= before.n:
+                self._held[label] = _Held(bar, line, step)
                 return
-            if bar.n < before.n and not _restarted(bar, before):
+            if not restarted and bar.n < before.n:
                 return
             self._give(label, sink)
-            if bar.n < before.n:
+            if restarted:
                 self._done.pop(label, None)
         for other in list(self._held):  # another bar moved: what it was drawn over is complete
             self._give(other, sink)
-        self._held[label] = _Held(bar, line)
+        self._held[label] = _Held(bar, line, step)
 
     def _begin(self, bar: Bar, sink: Sink) -> None:
         """An empty bar: the same one as before, drawn anew, unless it is a late worker's first frame."""

@@ -15,5 +15,6 @@ class BuildNanoGpt(PatternDialect):
     pattern = re.compile(r"^step\s+\d+ \| loss: \S+ \| lr \S+ \| norm: ")
     samples = (
         b"validation loss: 10.9522\nHellaSwag accuracy: 2497/10042=0.2487\n"
-        b"step     0 | loss: 10.955010 | lr 6.0000e-04 | norm: 15.3420 | dt: 19152.47ms | tok/sec: 27374.43\n",
+        b"step     0 | loss: 10.955010 | lr 6.0000e-04 | norm: 15.3420 | dt: 19152.47ms | tok/sec: 27374.43\n"
+        b"step     1 | loss: 10.655010 | lr 6.0000e-04 | norm: 12.3420 | dt: 402.70ms | tok/sec: 1301946.00\n",
     )

@@ -12,7 +12,8 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Shape, Template
 
 STEP_KEY = re.compile(
-    r"(?:(?:global|train(?:ing)?|completed|optimi[sz]er|opt|current|cur)[ _-]?)?"
+    r"(?:(?:global|eval(?:uation)?|val(?:id(?:ation)?)?|test|train(?:ing)?|completed|optimi[sz]er|opt|current|cur)"
+    r"[ _-]?)?"
     r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count))?|num_updates|n_iter",
     re.IGNORECASE,
 )

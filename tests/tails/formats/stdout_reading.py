@@ -48,7 +48,9 @@ def rows(parsed: Parsed) -> list[Row]:
                 for key, column in sorted(block.columns.items())
                 if marks[key][at]
             }
-            out.append((_cell(block.steps[at]), int(block.lines[at]), int(block.offsets[at]), _cell(block.times[at]), cells))
+            out.append(
+                (_cell(block.steps[at]), int(block.lines[at]), int(block.offsets[at]), _cell(block.times[at]), cells)
+            )
     return out
 
 

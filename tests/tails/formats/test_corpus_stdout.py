@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -110,7 +111,17 @@ def test_events(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(facts()))
 def test_a_run_that_says_so_ended_well_and_no_other(name: str) -> None:
     told = {note.kind.value for note in parsed(name).notes if not note.teardown}
-    fatal = {"cuda_oom", "host_oom", "nccl_timeout", "init_timeout", "xid", "segfault", "node_fail", "time_limit", "preempted"}
+    fatal = {
+        "cuda_oom",
+        "host_oom",
+        "nccl_timeout",
+        "init_timeout",
+        "xid",
+        "segfault",
+        "node_fail",
+        "time_limit",
+        "preempted",
+    }
     assert not (told & fatal) - set(facts()[name]["events"])
 
 
@@ -141,7 +152,7 @@ def test_no_line_of_a_log_is_an_error(name: str) -> None:
 def test_epochs_are_laid_end_to_end() -> None:
     """A batch counter that falls at each epoch's end is no restart; the relaunch is one."""
     steps, _ = column("stdout/internvl__swin-style-rank0.log", "loss")
-    falls = [(before, after) for before, after in zip(steps, steps[1:], strict=False) if after < before]
+    falls = [(before, after) for before, after in itertools.pairwise(steps) if after < before]
     assert falls == [(610.0, 0.0)]
 
 

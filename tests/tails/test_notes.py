@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.tails.formats.stdout_reading import kinds, read
+from trainmon.tails.note_rules import RULES
+
+SAID = [
+    (
+        "slurmstepd: error: *** JOB 7 ON n3 CANCELLED AT 2024-10-10T02:20:29 DUE TO TIME LIMIT ***",
+        {"time_limit", "cancelled"},
+    ),
+    (
+        "slurmstepd: error: *** STEP 26.0 ON n3 CANCELLED AT 2023-03-10T09:46:31 DUE TO PREEMPTION ***",
+        {"preempted", "cancelled"},
+    ),
+    (
+        "slurmstepd: error: *** JOB 7 ON n3 CANCELLED AT 2024-10-10T02:20:29 DUE TO NODE FAILURE ***",
+        {"node_fail", "cancelled"},
+    ),
+    ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.0.", {"host_oom"}),
+    ("srun: error: n3: task 5: Exited with exit code 1", {"error"}),
+    ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 706.00 MiB", {"cuda_oom"}),
+    ("RuntimeError: HIP out of memory. Tried to allocate 2 GiB", {"cuda_oom"}),
+    ("[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)", {"nccl_timeout"}),
+    ("RuntimeError: Timed out initializing process group in store based barrier on rank: 90", {"init_timeout"}),
+    ("NVRM: Xid (PCI:0000:3b:00): 79, pid=0, GPU has fallen off the bus.", {"xid"}),
+    ("Fatal Python error: Segmentation fault", {"segfault"}),
+    ("python: line 3: 1285945 Bus error (core dumped)", {"segfault"}),
+    ("Main process received SIGTERM, exiting", {"sigterm"}),
+    ("Received 15 death signal, shutting down workers", {"sigterm"}),
+    ("SignalException: Process 12152 got signal: 1", {"sighup"}),
+    ("SignalException: Process 12152 got signal: 15", {"sigterm"}),
+    ("launch.sh: line 252: 1285945 Killed                  torchrun", {"sigkill"}),
+    ("KeyboardInterrupt", {"keyboard_interrupt"}),
+    (
+        "RuntimeError: The server socket has failed to bind to [::]:6000 (errno: 98 - Address already in use).",
+        {"error"},
+    ),
+    (
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536",
+        {"loss_scale_overflow", "skipped_step"},
+    ),
+    (
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+        {"loss_scale_overflow", "skipped_step"},
+    ),
+    ("successfully saved checkpoint at iteration    5000 to /out", {"checkpoint_saved"}),
+    ("Saving model checkpoint to output/checkpoint-200", {"checkpoint_saved"}),
+    ("successfully loaded checkpoint from /ckpt at iteration 800", {"resumed_from_checkpoint"}),
+    ("Resuming from /checkpoints/global_step_100", {"resumed_from_checkpoint"}),
+    ("Training completed", {"finished_ok"}),
+    ("`Trainer.fit` stopped: `max_steps=100` reached.", {"finished_ok"}),
+    ("stopping_early: wallclock_cap train_time:600038ms", {"early_stop", "finished_ok"}),
+    ("+ torchrun --nproc_per_node=8 train.py", {"launch"}),
+]
+NOT_SAID = [
+    '    "tuner_early_stopping": 5, ',
+    '    raise ChildFailedError("x")',
+    "Loading checkpoint from /home/user/saved-weights/global_step8000/x.pt",
+    "Checkpoints will be loaded from and saved to /out/checkpoint",
+    "Resuming training from checkpoint: None",
+    "Finished training warmup: 72.2s",
+    "  save_interval ................... 1000",
+    "Signal handler installed.",
+    "check_grad_overflow=False",
+    "the early stopping callback is off",
+    "no file descriptors were harmed",
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), SAID)
+def test_what_is_said(line: str, expected: set[str]) -> None:
+    assert set(kinds(read(f"{line}\n"))) == expected
+
+
+@pytest.mark.parametrize("line", NOT_SAID)
+def test_what_is_not_said(line: str) -> None:
+    assert kinds(read(f"{line}\n")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "W0511 03:22:23.563000 41337 torch/x/api.py:1010] Sending process 41405 closing signal SIGTERM",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+        "[2024-02-14 20:37:10,276] [ERROR] [launch.py:321:sigkill_handler] ['python'] exits with return code = 1",
+        "WARNING: destroy_process_group() was not called before program exit, which can leak resources.",
+    ],
+)
+def test_teardown_is_told_apart(line: str) -> None:
+    notes = read(f"{line}\n").notes
+    assert notes
+    assert all(note.teardown for note in notes)
+
+
+def test_every_rule_can_be_reached() -> None:
+    """A token that its own expression does not hold would never let a line through."""
+    assert all(token == token.lower() and token for rule in RULES for token in rule.tokens)
+
+
+FRAME = '  File "train.py", line 7, in main\n    loss.backward()\n'
+
+
+def test_a_traceback_is_one_note() -> None:
+    parsed = read(
+        f"step: 5 loss: 2.5\nTraceback (most recent call last):\n{FRAME}ValueError: Axis limits "
+        f"cannot be NaN\nmore words\n"
+    )
+    [note] = parsed.notes
+    assert (note.kind.value, note.line_no, note.step, note.text) == (
+        "traceback",
+        2,
+        5.0,
+        "ValueError: Axis limits cannot be NaN",
+    )
+
+
+def test_interleaved_ranks() -> None:
+    lines: list[str] = []
+    pairs = [
+        ("Traceback (most recent call last):",) * 2,
+        ('  File "a.py", line 1, in f',) * 2,
+        ("    x = y",) * 2,
+        ("RuntimeError: first", "KeyError: second"),
+    ]
+    for left, right in pairs:
+        lines += [f"[rank0]: {left}", f"[rank1]: {right}"]
+    texts = sorted(note.text for note in read("\n".join(lines) + "\n").notes)
+    assert texts == ["KeyError: second", "RuntimeError: first"]
+
+
+def test_a_chain_is_told_by_its_first_cause() -> None:
+    for words in (
+        "During handling of the above exception, another exception occurred:",
+        "The above exception was the direct cause of the following exception:",
+    ):
+        parsed = read(
+            f"Traceback (most recent call last):\n{FRAME}OSError: disk is full\n\n{words}\n\n"
+            f"Traceback (most recent call last):\n{FRAME}RuntimeError: could not save\n"
+        )
+        assert [note.text for note in parsed.notes] == ["OSError: disk is full"]
+
+
+def test_a_traceback_in_a_warning_was_survived() -> None:
+    prefix = "W0530 14:48:26.433000 2622492 site-packages/torch/_dynamo/convert_frame.py:1233] "
+    parsed = read(
+        "".join(
+            f"{prefix}{line}\n"
+            for line in ["Traceback (most recent call last):", *FRAME.splitlines(), "SystemError: x"]
+        )
+    )
+    assert kinds(parsed) == []
+
+
+def test_an_ignored_exception_is_teardown() -> None:
+    parsed = read(
+        f"Exception ignored in: <function f at 0x7f>\nTraceback (most recent call "
+        f"last):\n{FRAME}RuntimeError: at exit\n"
+    )
+    assert [(note.kind.value, note.teardown) for note in parsed.notes] == [("traceback", True)]
+
+
+def test_an_open_traceback_is_told_at_the_end() -> None:
+    parsed = read(f"Traceback (most recent call last):\n{FRAME}KeyboardInterrupt")
+    assert set(kinds(parsed)) == {"traceback", "keyboard_interrupt"}
+
+
+def test_a_checkpoint_names_its_step() -> None:
+    parsed = read("step: 7 loss: 2.5\nSaving model checkpoint to output/checkpoint-200\n")
+    assert [(note.step, note.text) for note in parsed.notes] == [
+        (200.0, "Saving model checkpoint to output/checkpoint-200")
+    ]
+
+
+def test_each_ranks_part_of_a_checkpoint_is_one_event() -> None:
+    parsed = read(
+        "".join(f"[rank-{rank}]: Saving model to /out/global_step_110/rank_{rank}.pt\n" for rank in range(16))
+    )
+    assert kinds(parsed) == ["checkpoint_saved"]
+    parsed = read("".join(f"Saving model to /out/global_step_{step}/m.pt\n" for step in (100, 200)))
+    assert kinds(parsed) == ["checkpoint_saved"] * 2

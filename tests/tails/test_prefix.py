@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from trainmon.tails.prefix import read_prefix
+from trainmon.tails.record import TimeKind
+
+CASES = [
+    ("[rank6]:[titan] 2026-05-03 02:00:31,461 - root - INFO - step: 1", "step: 1", "6", TimeKind.NAIVE),
+    ("[ip-26-0-147-189:1]: iteration 3910/ 25533 |", "iteration 3910/ 25533 |", "1", TimeKind.NONE),
+    ("[2023-11-09 22:24:27 vit_6b] (main.py 506): INFO Train: [0/10]", "Train: [0/10]", "", TimeKind.NAIVE),
+    ("0: INFO    25-07-08 21:42:06.537541 - 0:00:08 - Run launched", "Run launched", "0", TimeKind.NAIVE),
+    ("[INFO|2024-11-26 22:09:01] logging.py:157 >> {'loss'", "{'loss'", "", TimeKind.NAIVE),
+    (
+        "I0813 17:29:23.920936 138898490059648 metric_logger.py:226] completed step",
+        "completed step",
+        "",
+        TimeKind.NAIVE,
+    ),
+    (
+        "2024-08-04T16:58:26.463740871Z 08/04/2024 09:58:26 - INFO - __main__ -   Step: 143",
+        "Step: 143",
+        "",
+        TimeKind.ABSOLUTE,
+    ),
+    ("(TaskRunner pid=14640) step:101 - a", "step:101 - a", "", TimeKind.NONE),
+    (" 0: :::MLLOG {", ":::MLLOG {", "0", TimeKind.NONE),
+    (
+        "v100x16-1: [rank0]:[E410 17:25:53.848542300 ProcessGroupNCCL.cpp:2241] [PG ID 1",
+        "[PG ID 1",
+        "0",
+        TimeKind.NAIVE,
+    ),
+    ("05:47:42.417 [I] Progress on: 1", "Progress on: 1", "", TimeKind.NAIVE),
+    (
+        "2025-01-01 10:00:00 host123 olmo_core.train.callbacks:83 INFO [step=1/1000]",
+        "[step=1/1000]",
+        "",
+        TimeKind.NAIVE,
+    ),
+    ("[NeMo I 2024-09-28 17:42:43 adapter_mixins:435] Unfrozen", "Unfrozen", "", TimeKind.NAIVE),
+]
+PLAIN = [
+    "step     0 | loss: 10",
+    " iteration 5/6 |",
+    "loss: 2.5",
+    "12: 5",
+    "top5: 0.3",
+    "Epoch 1: 2",
+    "    train/CE loss=11.2",
+    "[step=1/10]",
+    "",
+    "2024-13-45 99:99:99 x",
+]
+
+
+@pytest.mark.parametrize(("text", "words", "rank", "kind"), CASES)
+def test_prefixes(text: str, words: str, rank: str, kind: TimeKind) -> None:
+    prefix = read_prefix(text)
+    assert text[prefix.at :].lstrip() == words
+    assert prefix.rank == rank
+    assert prefix.time_kind is kind
+    assert (prefix.time is None) == (kind is TimeKind.NONE)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_lines_without_a_prefix(text: str) -> None:
+    assert text[read_prefix(text).at :].strip() == text.strip() or text.startswith("2024-13")
+
+
+def test_a_zoned_time_is_absolute() -> None:
+    assert read_prefix("1970-01-02T00:00:01.500Z step").time == 86401.5
+    assert read_prefix("1970-01-01T02:00:00+02:00 step").time == 0.0
+
+
+def test_differences_of_naive_times_are_seconds() -> None:
+    lines = ["2024-03-10 01:59:59,500 x", "2024-03-10 03:00:00,000 x"]
+    first, second = (read_prefix(line).time for line in lines)
+    assert first is not None
+    assert second is not None
+    assert second - first == 3600.5
+
+
+def test_warnings_are_told() -> None:
+    assert read_prefix("W0530 14:48:26.433000 2622492 site-packages/a.py:1233] Traceback").is_warning
+    assert not read_prefix("E0530 14:48:26.433000 2622492 site-packages/a.py:1233] Traceback").is_warning
