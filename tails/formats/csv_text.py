@@ -18,10 +18,11 @@ def split(line: str, delimiter: str) -> list[str]:
     ['a', 'b,c', 'd']
     """
     if '"' not in line:
-        return [field.strip() for field in line.split(delimiter)]
+        fields = line.split(delimiter)
+        return [field.strip() for field in fields] if " " in line else fields
     try:
-        for fields in csv.reader([line], delimiter=delimiter, skipinitialspace=True):
-            return [field.strip() for field in fields]
+        for row in csv.reader([line], delimiter=delimiter, skipinitialspace=True):
+            return [field.strip() for field in row]
     except csv.Error:
         pass
     return [field.strip() for field in line.split(delimiter)]

@@ -1,4 +1,8 @@
-"""The scalars of many framed events, gathered into rows."""
+"""The scalars of many framed events, gathered into rows.
+
+Events of one tag differ only in time, step and value. One of each is parsed; the others are compared with it and
+read in bulk.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ import struct
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from trainmon.tails.formats.protobuf_wire import WireError, signed
+from trainmon.tails.formats.protobuf_wire import WireError
 from trainmon.tails.formats.stamps import epoch_seconds
 from trainmon.tails.formats.table import Batch
 from trainmon.tails.formats.tf_event import parse_event
@@ -16,8 +21,13 @@ from trainmon.tails.formats.tf_frames import FOOTER, HEADER, Frames
 from trainmon.tails.record import Mark, MarkArray
 
 _WALL, _STEP, _SUMMARY = 0x09, 0x10, 0x2A
-_TEMPLATES = 200_000
-_DOUBLE_AT, _FLOAT_AT = struct.Struct("<d").unpack_from, struct.Struct("<f").unpack_from
+_LARGEST = 1024  # larger events hold no lone scalar
+_CELLS = 1 << 22
+_NEW_TEMPLATES = 256  # learnt in one group of events; the rest is parsed one by one
+_PARSED = -1
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -37,57 +47,76 @@ class Rows:
         return len(self.steps)
 
 
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A summary of `size` bytes whose value, `width` bytes of it at `cut`, is left out; what it says is `tag`."""
+
+    around: Bytes
+    cut: int
+    width: int
+    tag: int
+
+    def fits(self, rests: Bytes) -> NDArray[np.bool_]:
+        """(n,) whether the summaries (n, size) are of this template."""
+        stop = self.cut + self.width
+        out: NDArray[np.bool_] = (rests[:, : self.cut] == self.around[: self.cut]).all(axis=1)
+        if stop < rests.shape[1]:
+            out &= (rests[:, stop:] == self.around[stop:]).all(axis=1)
+        return out
+
+    def values(self, rests: Bytes) -> NDArray[np.float64]:
+        """(n,) the values of summaries that fit."""
+        stored = np.ascontiguousarray(rests[:, self.cut : self.cut + self.width])
+        return stored.view("<f4" if self.width == 4 else "<f8")[:, 0].astype(np.float64)
+
+
 class EventScan:
-    """Reads events; one whose bytes differ from an earlier one's only in time, step and value is not parsed again."""
+    """Reads the events of one file."""
 
     def __init__(self) -> None:
         self.tags: list[str] = []
         self._tag_ids: dict[str, int] = {}
-        # What surrounds the value in an event's summary -> the tag; by the summary's size, where the value may be.
-        self._templates: dict[tuple[bytes, bytes], int] = {}
-        self._layouts: dict[int, list[tuple[int, int]]] = {}
+        self._templates: dict[int, list[_Template]] = {}  # by the size of the summary
 
     def rows(self, data: bytes, frames: Frames) -> Rows:
         """The rows of whole frames: scalars that follow one another at one step, each tag once."""
+        steps, tags, values, walls = self._bulk(data, frames)
         out = Rows()
-        templates, layouts = self._templates, self._layouts
         now: float | None = None
-        expected = 0
         filled: set[int] = set()
-        for start, size in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
-            if start - HEADER != expected:
+        ends = frames.starts + frames.lengths + FOOTER
+        is_joined = (
+            np.concatenate(([True], frames.starts[1:] - HEADER == ends[:-1])) if len(ends) else np.zeros(0, bool)
+        )
+        places = (frames.starts - HEADER).tolist()
+        found = zip(
+            places, is_joined.tolist(), steps.tolist(), walls.tolist(), tags.tolist(), values.tolist(), strict=True
+        )
+        for index, (place, joined, step, wall, tag, value) in enumerate(found):
+            if not joined:
                 now = None  # damage ends a row
-            expected = start + size + FOOTER
-            step, at = _head(data, start, start + size)
-            tag = -1
-            wall = value = 0.0
-            if at:
-                rest = data[at : start + size]
-                for cut, width in layouts.get(len(rest), ()):
-                    tag = templates.get((rest[:cut], rest[cut + width :]), -1)
-                    if tag >= 0:
-                        value = (_FLOAT_AT if width == 4 else _DOUBLE_AT)(rest, cut)[0]
-                        wall = _DOUBLE_AT(data, start + 1)[0]
-                        break
-            if tag >= 0:
-                cells = [(tag, value)]
-            else:
-                parsed = self._parse(data, start, size, at, step)
-                if parsed is None:
-                    out.broken.append(start - HEADER)
-                    continue
-                wall, step, cells = parsed
-            for tag, value in cells:
+            if tag != _PARSED:
                 if step != now or tag in filled:
-                    now = step
+                    now = _begin(out, step, wall, place)
                     filled = set()
-                    out.steps.append(float(step))
-                    out.walls.append(wall)
-                    out.places.append(start - HEADER)
                 filled.add(tag)
                 out.cell_rows.append(len(out.steps) - 1)
                 out.cell_tags.append(tag)
                 out.cell_values.append(value)
+                continue
+            start = place + HEADER
+            parsed = self._parse(data[start : start + int(frames.lengths[index])])
+            if parsed is None:
+                out.broken.append(place)
+                continue
+            for own, number in parsed[2]:
+                if parsed[1] != now or own in filled:
+                    now = _begin(out, parsed[1], parsed[0], place)
+                    filled = set()
+                filled.add(own)
+                out.cell_rows.append(len(out.steps) - 1)
+                out.cell_tags.append(own)
+                out.cell_values.append(number)
         return out
 
     def batches(self, rows: Rows, count: int, offset: int, first_line: int, size: int) -> list[Batch]:
@@ -124,23 +153,71 @@ class EventScan:
             )
         return out
 
-    def _parse(
-        self, data: bytes, start: int, size: int, at: int, step: int
-    ) -> tuple[float, int, list[tuple[int, float]]] | None:
+    def _bulk(self, data: bytes, frames: Frames) -> tuple[Ints, Ints, NDArray[np.float64], NDArray[np.float64]]:
+        """(n,) step, tag (`_PARSED`: to be parsed by itself), value and wall time of each event."""
+        raw = np.frombuffer(data, np.uint8)
+        count = len(frames.starts)
+        steps, tags = np.zeros(count, np.int64), np.full(count, _PARSED, np.int64)
+        values, walls = np.zeros(count), np.zeros(count)
+        for size in np.unique(frames.lengths[(frames.lengths > 16) & (frames.lengths <= _LARGEST)]).tolist():
+            members = np.flatnonzero(frames.lengths == size)
+            for at in range(0, len(members), max(1, _CELLS // size)):
+                rows = members[at : at + max(1, _CELLS // size)]
+                bodies = raw[frames.starts[rows][:, None] + np.arange(size)]
+                heads, own_steps = _heads(bodies)
+                for head in np.unique(heads[heads > 0]).tolist():
+                    chosen = np.flatnonzero(heads == head)
+                    found, numbers = self._match(bodies[chosen], head)
+                    where = rows[chosen]
+                    tags[where], values[where], steps[where] = found, numbers, own_steps[chosen]
+                    walls[where] = np.ascontiguousarray(bodies[chosen, 1:9]).view("<f8")[:, 0]
+        return steps, tags, values, walls
+
+    def _match(self, bodies: Bytes, head: int) -> tuple[Ints, NDArray[np.float64]]:
+        """(n,) tags and values of events (n, size) whose summary begins at `head`."""
+        rests = bodies[:, head:]
+        tags, values = np.full(len(rests), _PARSED, np.int64), np.zeros(len(rests))
+        left = np.arange(len(rests))
+        templates = self._templates.setdefault(rests.shape[1], [])
+        tried = 0
+        for _ in range(_NEW_TEMPLATES):
+            for template in templates[tried:]:
+                fits = template.fits(rests[left])
+                tags[left[fits]] = template.tag
+                values[left[fits]] = template.values(rests[left[fits]])
+                left = left[~fits]
+            tried = len(templates)
+            if not len(left):
+                break
+            template_found = self._learn(bodies[left[0]].tobytes(), head)
+            if template_found is None:
+                left = left[1:]
+            else:
+                templates.append(template_found)
+        return tags, values
+
+    def _learn(self, body: bytes, head: int) -> _Template | None:
+        """What an event's summary looks like, when it holds one number and nothing else matters in it."""
         try:
-            event = parse_event(data[start : start + size])
+            event = parse_event(body)
+            bare = parse_event(body[:head])
         except (WireError, struct.error, RecursionError):
             return None
-        cells = [(self._tag(scalar.tag), scalar.value) for scalar in event.scalars]
-        if at and len(cells) == 1 and event.step == step and event.scalars[0].place >= 0:
-            scalar = event.scalars[0]
-            cut, rest = scalar.place - (at - start), data[at : start + size]
-            if len(self._templates) < _TEMPLATES and cut >= 0:
-                self._templates[(rest[:cut], rest[cut + scalar.size :])] = cells[0][0]
-                layouts = self._layouts.setdefault(len(rest), [])
-                if (cut, scalar.size) not in layouts and len(layouts) < 8:
-                    layouts.append((cut, scalar.size))
-        return event.wall, event.step, cells
+        if (
+            len(event.scalars) != 1
+            or event.scalars[0].place < head
+            or (event.step, event.wall) != (bare.step, bare.wall)
+        ):
+            return None
+        scalar = event.scalars[0]
+        return _Template(np.frombuffer(body[head:], np.uint8), scalar.place - head, scalar.size, self._tag(scalar.tag))
+
+    def _parse(self, body: bytes) -> tuple[float, int, list[tuple[int, float]]] | None:
+        try:
+            event = parse_event(body)
+        except (WireError, struct.error, RecursionError):
+            return None
+        return event.wall, event.step, [(self._tag(scalar.tag), scalar.value) for scalar in event.scalars]
 
     def _tag(self, name: str) -> int:
         number = self._tag_ids.get(name)
@@ -150,34 +227,36 @@ class EventScan:
         return number
 
 
-def _head(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The step of an event that begins as writers write it, and where its summary begins; 0 as place if it does not."""
-    if end - at < 11 or data[at] != _WALL:
-        return 0, 0
-    tag = data[at + 9]
-    if tag == _SUMMARY:
-        return 0, at + 9
-    if tag != _STEP:
-        return 0, 0
-    place = at + 10
-    value = shift = 0
-    while place < end and shift < 64:
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value if shift < 63 else signed(value)), place if place < end and data[place] == _SUMMARY else 0
-        shift += 7
-    return 0, 0
+def _begin(rows: Rows, step: int, wall: float, place: int) -> float:
+    """Begins a row; returns its step."""
+    rows.steps.append(float(step))
+    rows.walls.append(wall)
+    rows.places.append(place)
+    return step
 
 
-def _marks(places: np.ndarray, values: np.ndarray, count: int) -> MarkArray | None:
+def _heads(bodies: Bytes) -> tuple[Ints, Ints]:
+    """(n,) where the summary of each event (n, size) begins, 0 when it does not begin as writers write it; its step."""
+    count, size = bodies.shape
+    heads, steps = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    starts_well = bodies[:, 0] == _WALL
+    heads[starts_well & (bodies[:, 9] == _SUMMARY)] = 9
+    active = starts_well & (bodies[:, 9] == _STEP)
+    for digit in range(min(9, size - 11)):  # ten digits are a negative step: parsed by itself
+        byte = bodies[:, 10 + digit].astype(np.int64)
+        steps += np.where(active, (byte & 0x7F) << (7 * digit), 0)
+        ends = active & (byte < 0x80)
+        heads[ends & (bodies[:, 11 + digit] == _SUMMARY)] = 11 + digit
+        active &= ~ends
+        if not active.any():
+            break
+    return heads, steps
+
+
+def _marks(places: Ints, values: NDArray[np.float64], count: int) -> MarkArray | None:
     if np.isfinite(values).all():
         return None
+    infinite = np.where(values > 0, Mark.POS_INF, Mark.NEG_INF)
     marks = np.full(count, Mark.ABSENT, np.uint8)
-    marks[places] = np.where(
-        np.isnan(values),
-        Mark.NAN,
-        np.where(values == math.inf, Mark.POS_INF, np.where(values == -math.inf, Mark.NEG_INF, Mark.NUMBER)),
-    )
+    marks[places] = np.where(np.isfinite(values), Mark.NUMBER, np.where(np.isnan(values), Mark.NAN, infinite))
     return marks
