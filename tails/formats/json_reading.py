@@ -1,0 +1,260 @@
+"""One reading of a JSON document: what is in it, whatever its shape."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.config_facts import config_facts, looks_like_config
+from trainmon.tails.formats.json_shapes import (
+    Series,
+    column_of,
+    elements,
+    is_record_list,
+    list_start,
+    series_of,
+)
+from trainmon.tails.formats.json_text import tolerant
+from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.formats.line_index import Lines
+from trainmon.tails.formats.records import RecordReader
+from trainmon.tails.formats.stamps import parse_stamp, seconds_of
+from trainmon.tails.formats.struct_plan import Columns, Marks
+from trainmon.tails.record import Fact, NoteKind, Parsed
+from trainmon.tails.steps import says_eval
+
+_BOM = b"\xef\xbb\xbf"
+_RUN_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the document: the labels of the run, and the key that leads here."""
+
+    suffix: str = ""
+    key: str = ""
+
+
+class Reading:
+    """One reading of a document."""
+
+    def __init__(self, source: str, data: bytes) -> None:
+        self.source = source
+        self.text = data.removeprefix(_BOM).decode("utf-8", "replace").strip("\x00")
+        self._shift = len(data) - len(data.removeprefix(_BOM))
+        self.lines = JsonLines(source)
+        self.reader: RecordReader = self.lines.reader
+        self.bulk = Bulk(self.reader)
+        self._newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+        self._ascii = self.text.isascii()
+
+    def read(self) -> Parsed:
+        """Everything the document holds."""
+        try:
+            value = _decode(self.text)
+        except (ValueError, RecursionError):
+            self._salvage()
+        else:
+            self._read_value(value)
+        out = self.reader.take()
+        out.lines = len(self._newlines) + (not self.text.endswith("\n") and bool(self.text))
+        return out
+
+    def _read_value(self, value: Any) -> None:
+        if isinstance(value, dict):
+            self._read_object(value, _Place(), 0)
+        elif is_record_list(value):
+            self._read_records("", value, _Place())
+        elif isinstance(value, list):
+            self._read_triples(value)
+
+    def _salvage(self) -> None:
+        """Several values one after another, or what is left of a torn document."""
+        for key in ("log_history", "history", "records", ""):
+            start = list_start(self.text, key)
+            if start is not None:
+                self._lost()
+                self._read_spans(list(elements(self.text, start)))
+                return
+        spans = list(elements(self.text, 0))
+        if not spans or self.text[spans[-1][1] :].strip():
+            self._lost()
+        self._read_spans(spans)
+
+    def _lost(self) -> None:
+        self.reader.parsed.unreadable += 1
+        self.reader.note(NoteKind.UNREADABLE, "the document ends early or is no JSON", 0, 1)
+
+    def _read_object(self, value: dict[str, Any], place: _Place, depth: int) -> None:
+        records = [key for key, entry in value.items() if is_record_list(entry)]
+        series = series_of(value)
+        rest = {key: entry for key, entry in value.items() if key not in records}
+        runs = [
+            key for key, entry in rest.items() if isinstance(entry, dict) and depth < _RUN_DEPTH and _holds_data(entry)
+        ]
+        named = {one.name for one in series}
+        runs = [key for key in runs if key not in named]
+        if not records and not series and not runs:
+            self._read_flat(value)
+            return
+        self._read_facts({key: entry for key, entry in rest.items() if key not in named and key not in runs})
+        self._read_series(series, place.suffix)
+        for key in records:
+            if series and not any("step" in str(name).lower() or "iter" in str(name).lower() for name in value[key][0]):
+                self._read_aside(key, value[key])
+            else:
+                self._read_records(key, value[key], place)
+        for key in rest:
+            if isinstance(rest[key], list) and rest[key] and all(map(is_record_list, rest[key])):
+                self._read_aside(key, [item for inner in rest[key] for item in inner])
+        for key in runs:
+            label = key.translate({ord("{"): "(", ord("}"): ")", ord("="): "-", ord(","): " "})
+            suffix = f"{{run={label}}}" if len(runs) > 1 else place.suffix
+            self._read_object(value[key], _Place(suffix, key), depth + 1)
+
+    def _read_flat(self, value: dict[str, Any]) -> None:
+        """A document without series or records: settings, or one record."""
+        values, texts = self.reader.keys.row(value)
+        if looks_like_config(values, texts):
+            self._read_facts(value)
+        else:
+            self.reader.read(value, 0, 1)
+
+    def _read_facts(self, value: dict[str, Any]) -> None:
+        values, texts = self.reader.keys.row(value)
+        for key, fact in config_facts(values, texts):
+            self.reader.parsed.facts.append(Fact(self.source, 1, key, fact))
+
+    def _read_records(self, key: str, records: list[dict[str, Any]], place: _Place) -> None:
+        start = list_start(self.text, key)
+        spans = list(elements(self.text, start)) if start is not None and not place.suffix else []
+        if len(spans) == len(records) and not says_eval(key):
+            self._read_spans(spans)
+            return
+        for index, record in enumerate(records):
+            typed = {"split": "eval", **record} if says_eval(key) else record
+            if place.suffix:
+                typed = {
+                    f"{name}{place.suffix}" if _is_metric(name, entry) else name: entry for name, entry in typed.items()
+                }
+            behind = records[index + 1 : index + 17]
+            self.reader.read(typed, 0, 1, partial(self._numbers_of, behind))
+
+    def _numbers_of(self, records: list[dict[str, Any]]) -> list[dict[str, float | None]]:
+        return [self.reader.keys.row(record)[0] for record in records]
+
+    def _read_spans(self, spans: list[tuple[int, int]]) -> None:
+        """Records at these places of the text, by the fast way."""
+        if not spans:
+            return
+        joined = "\n".join(self.text[start:end].replace("\n", " ").replace("\r", " ") for start, end in spans)
+        lines = Lines(joined.encode("utf-8", "replace"), 1, 1)
+        lines.offsets = self._offsets([start for start, _ in spans])
+        lines.numbers = np.searchsorted(self._newlines, lines.offsets).astype(np.int64) + 1
+        self.lines.read_lines(lines)
+
+    def _offsets(self, places: list[int]) -> np.ndarray:
+        if self._ascii:
+            return np.array(places, np.int64) + self._shift
+        out, at, size = [], 0, self._shift
+        for place in places:
+            size += len(self.text[at:place].encode("utf-8", "replace"))
+            at = place
+            out.append(size)
+        return np.array(out, np.int64)
+
+    def _read_aside(self, key: str, records: list[dict[str, Any]]) -> None:
+        """Records without a step beside series by name: one row, a rank as label."""
+        row: dict[str, Any] = {}
+        for record in records:
+            rank = record.get("rank")
+            suffix = f"{{rank={int(rank)}}}" if isinstance(rank, int | float) and math.isfinite(rank) else ""
+            row.update({f"{key}/{name}{suffix}": entry for name, entry in record.items() if name != "rank"})
+        self.reader.read(row, 0, 1)
+
+    def _read_triples(self, value: list[Any]) -> None:
+        """TensorBoard's JSON export: ``[[wall time, step, value], ...]``."""
+        rows = [item for item in value if isinstance(item, list) and len(item) == 3]
+        if rows and len(rows) == len(value):
+            times, steps, values = (list(column) for column in zip(*rows, strict=True))
+            self._read_series([Series("Value", values, column_of(steps)[0].tolist(), times)], "")
+
+    def _read_series(self, series: list[Series], suffix: str) -> None:
+        stepped = [one for one in series if one.steps is not None]
+        if all(_is_rising(one.steps or []) for one in stepped) and stepped:
+            self._add_union(stepped, suffix)
+        else:
+            for one in stepped:
+                self._add_union([one], suffix)
+        by_length: dict[int, list[Series]] = {}
+        for one in series:
+            if one.steps is None:
+                by_length.setdefault(len(one.values), []).append(one)
+        for length, group in by_length.items():
+            self._add(np.full(length, math.nan), {one.name + suffix: column_of(one.values) for one in group}, [])
+
+    def _add_union(self, series: list[Series], suffix: str) -> None:
+        own = [np.array(one.steps, np.float64) for one in series]
+        steps = own[0] if len(own) == 1 else np.unique(np.concatenate(own))
+        made = {}
+        for one, at in zip(series, own, strict=True):
+            values, marks = column_of(one.values)
+            rows = np.arange(len(at)) if len(own) == 1 else np.searchsorted(steps, at)
+            column, mark = np.full(len(steps), math.nan), None
+            column[rows] = values
+            if marks is not None:
+                mark = np.zeros(len(steps), np.uint8)
+                mark[rows] = marks
+            made[one.name + suffix] = (column, mark)
+        times = series[0].times if len({id(one.steps) for one in series}) == 1 or _same(own) else None
+        self._add(steps, made, times or [])
+
+    def _add(self, steps: np.ndarray, made: dict[str, tuple[np.ndarray, np.ndarray | None]], times: list[Any]) -> None:
+        columns: Columns = {key: column for key, (column, _) in made.items()}
+        marks: Marks = {key: mark for key, (_, mark) in made.items() if mark is not None}
+        texts: dict[str, list[str | None]] = {}
+        if len(steps) and not np.isnan(steps).all():
+            self.reader.chooser.key = self.reader.chooser.key or "step"
+            columns[self.reader.chooser.key] = steps
+        if times and all(isinstance(time, str) and parse_stamp(time)[0] == parse_stamp(time)[0] for time in times[:1]):
+            texts["timestamp"] = [time if isinstance(time, str) else None for time in times]
+        elif times:
+            stamps = column_of(times)[0]
+            if len(stamps) and seconds_of(float(stamps[0])) == seconds_of(float(stamps[0])):
+                columns["wall_time"] = stamps
+        zeros = np.zeros(len(steps), np.int64)
+        self.bulk.add_columns(columns, marks, texts, zeros, zeros + 1)
+
+
+def _decode(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace"))
+    except (msgspec.MsgspecError, RecursionError):
+        return tolerant(text)
+
+
+def _holds_data(value: dict[str, Any]) -> bool:
+    return (
+        any(is_record_list(entry) for entry in value.values())
+        or any(one.steps is not None or len(one.values) > 1 for one in series_of(value))
+        or any(isinstance(entry, dict) and any(map(is_record_list, entry.values())) for entry in value.values())
+    )
+
+
+def _is_metric(name: str, entry: Any) -> bool:
+    return not isinstance(entry, str) and "step" not in name.lower() and "iter" not in name.lower()
+
+
+def _is_rising(steps: list[float]) -> bool:
+    return all(a < b for a, b in pairwise(steps))
+
+
+def _same(arrays: list[np.ndarray]) -> bool:
+    return all(np.array_equal(arrays[0], other) for other in arrays[1:])
