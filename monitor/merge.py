@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.rows import Rows
-from trainmon.tails.record import Fact, FloatArray, Note
+from trainmon.monitor.rows import Rows, stack
+from trainmon.tails.record import Fact, FloatArray, IntArray, Mark, MarkArray, Note
 
 MOST_WAITING_ROWS: Final = 100_000
 _OFTENER: Final = 2
@@ -71,14 +71,6 @@ class Merge:
         lane = self._lanes.setdefault(path, _Lane(path, len(self._lanes)))
         lane.group = group
 
-    def owns(self, path: str, key: SignalKey) -> bool:
-        """Whether another source than `path` may not give `key`."""
-        return self._owner.get((self._lanes[path].group, key)) == path
-
-    def is_owned(self, path: str, key: SignalKey) -> bool:
-        """Whether a source beside `path` (or itself) already gives `key`."""
-        return (self._lanes[path].group, key) in self._owner
-
     def add(self, path: str, attempt: int, item: Rows | Note | Fact) -> None:
         """Puts rows, a note or a fact behind what `path` gave before."""
         lane = self._lanes[path]
@@ -108,12 +100,12 @@ class Merge:
         yield from self._until((1 << 60, np.inf))
 
     def _until(self, end: Position) -> Iterator[Merged]:
-        taken: dict[int, list[tuple[_Lane, Rows]]] = {}
+        taken: dict[int, list[tuple[_Lane, Rows, FloatArray]]] = {}
         said: dict[int, list[tuple[float, int, _Lane, Note | Fact]]] = {}
         for lane in self._lanes.values():
             for waiting in self._take(lane, end):
                 if isinstance(waiting.item, Rows):
-                    taken.setdefault(waiting.attempt, []).append((lane, waiting.item))
+                    taken.setdefault(waiting.attempt, []).append((lane, waiting.item, waiting.place))
                 else:
                     entry = (float(waiting.place[0]), lane.index, lane, waiting.item)
                     said.setdefault(waiting.attempt, []).append(entry)
@@ -145,17 +137,15 @@ class Merge:
     def _attempt(
         self,
         attempt: int,
-        parts: list[tuple[_Lane, Rows]],
+        taken: list[tuple[_Lane, Rows, FloatArray]],
         said: list[tuple[float, int, _Lane, Note | Fact]],
     ) -> Iterator[Merged]:
         said.sort(key=lambda entry: entry[:2])
-        owned = [(lane, self._owned(lane, rows)) for lane, rows in parts]
-        pieces = list(_interleave(owned))
-        for path, rows in pieces:
+        for path, rows, places in _interleave(self._owned(_by_lane(taken))):
             begin = 0
-            while said and said[0][0] < rows.steps[-1]:
+            while said and said[0][0] < places[-1]:
                 place, _, lane, item = said.pop(0)
-                end = max(begin, int(np.searchsorted(rows.steps, place, "right")))
+                end = max(begin, int(np.searchsorted(places, place, "right")))
                 if end > begin:
                     yield Merged(attempt, path, rows.take(slice(begin, end)))
                     begin = end
@@ -165,57 +155,131 @@ class Merge:
         for _, _, lane, item in said:
             yield Merged(attempt, lane.path, item)
 
-    def _owned(self, lane: _Lane, rows: Rows) -> Rows:
-        kept = {}
-        for key, column in rows.columns.items():
-            many = self._counts[lane.path, key] = self._counts.get((lane.path, key), 0) + int(rows.logged(key).sum())
-            owner = self._owner.setdefault((lane.group, key), lane.path)
-            if owner != lane.path and many > _OFTENER * self._counts.get((owner, key), 0) + _OFTENER_BY:
-                owner = self._owner[lane.group, key] = lane.path
-            if owner == lane.path:
-                kept[key] = column
-        marks = {key: marks for key, marks in rows.marks.items() if key in kept}
-        return Rows(rows.steps, rows.times, rows.lines, kept, marks, rows.time_kind, rows.primary)
+    def _owned(self, parts: list[_Part]) -> list[_Part]:
+        """The parts with only those values that their source owns."""
+        holders: dict[tuple[int, SignalKey], list[_Part]] = {}
+        for part in parts:
+            for key in part.rows.columns:
+                if not part.rows.logged(key).any():
+                    continue  # a slice of a column that was logged elsewhere
+                holders.setdefault((part.lane.group, key), []).append(part)
+        for (group, key), contenders in holders.items():
+            owner = self._owner.get((group, key))
+            if len(contenders) == 1 and owner in (None, contenders[0].lane.path):
+                lane, rows = contenders[0].lane, contenders[0].rows
+                self._owner[group, key] = lane.path
+                self._counts[lane.path, key] = self._count(lane, key) + int(rows.logged(key).sum())
+            else:
+                self._settle_owner(group, key, contenders)
+        return parts
+
+    def _count(self, lane: _Lane, key: SignalKey) -> int:
+        return self._counts.get((lane.path, key), 0)
+
+    def _settle_owner(self, group: int, key: SignalKey, contenders: list[_Part]) -> None:
+        """Goes through the values of several sources in order: who owns the signal, and from where on."""
+        logged = [np.flatnonzero(part.rows.logged(key)) for part in contenders]
+        places = np.concatenate([part.places[rows] for part, rows in zip(contenders, logged, strict=True)])
+        whose = np.repeat(np.arange(len(contenders)), [len(rows) for rows in logged])
+        order = np.lexsort((whose, places))
+        by_time = whose[order]
+        known = {part.lane.path: index for index, part in enumerate(contenders)}
+        counts = [self._count(part.lane, key) + np.cumsum(by_time == index) for index, part in enumerate(contenders)]
+        owner = self._owner.get((group, key)) or contenders[int(by_time[0])].lane.path
+        kept = np.zeros(len(by_time), np.bool_)
+        start = 0
+        while start < len(by_time):
+            holds = known.get(owner, -1)
+            held = counts[holds] if holds >= 0 else np.full(len(by_time), self._counts.get((owner, key), 0))
+            end, heir = len(by_time), owner
+            for index, part in enumerate(contenders):
+                if index != holds:
+                    wins = (counts[index] > _OFTENER * held + _OFTENER_BY) & (by_time == index)
+                    first = np.flatnonzero(wins[start:end])
+                    if len(first):
+                        end, heir = start + int(first[0]), part.lane.path
+            kept[start:end] = by_time[start:end] == holds
+            owner, start = heir, end
+        self._owner[group, key] = owner
+        keep = np.empty(len(kept), np.bool_)
+        keep[order] = kept
+        for index, (part, rows) in enumerate(zip(contenders, logged, strict=True)):
+            self._counts[part.lane.path, key] = self._count(part.lane, key) + len(rows)
+            part.drop(key, rows[~keep[whose == index]], everything=not keep[whose == index].any())
 
 
-def _interleave(parts: list[tuple[_Lane, Rows]]) -> Iterator[tuple[str, Rows]]:
+@dataclass(slots=True)
+class _Part:
+    """The rows of one source that are let through; `places`: (n,) the highest step so far for each."""
+
+    lane: _Lane
+    rows: Rows
+    places: FloatArray
+
+    def drop(self, key: SignalKey, where: IntArray, *, everything: bool) -> None:
+        """Takes back the values of `key` on the rows `where`."""
+        columns, marks = dict(self.rows.columns), dict(self.rows.marks)
+        if everything:
+            del columns[key]
+            marks.pop(key, None)
+        elif len(where):
+            columns[key] = columns[key].copy()
+            columns[key][where] = np.nan
+            if key in marks:
+                marks[key] = marks[key].copy()
+                marks[key][where] = Mark.ABSENT
+        rows = self.rows
+        self.rows = Rows(rows.steps, rows.times, rows.lines, columns, marks, rows.time_kind, rows.primary)
+
+
+def _by_lane(taken: list[tuple[_Lane, Rows, FloatArray]]) -> list[_Part]:
+    """One part for each source, in the order in which the sources were announced."""
+    lanes = {lane.index: lane for lane, _, _ in taken}
+    parts = []
+    for index, lane in sorted(lanes.items()):
+        own = [(rows, places) for other, rows, places in taken if other.index == index]
+        parts.append(_Part(lane, stack([rows for rows, _ in own]), np.concatenate([places for _, places in own])))
+    return parts
+
+
+def _interleave(parts: list[_Part]) -> Iterator[tuple[str, Rows, FloatArray]]:
     """Rows of several sources by step, rows at one step as one; cut where the file that stands for a row changes."""
-    if len({lane.path for lane, _ in parts}) < 2:
-        for lane, rows in parts:
-            yield lane.path, rows
+    if len(parts) < 2:
+        for part in parts:
+            yield part.lane.path, part.rows, part.places
         return
-    steps = np.concatenate([rows.steps for _, rows in parts])
-    lanes = np.concatenate([np.full(len(rows), lane.index) for lane, rows in parts])
-    nth = np.concatenate([_nth_at_step(rows.steps) for _, rows in parts])
-    order = np.lexsort((lanes, nth, steps))
-    steps, lanes, nth = steps[order], lanes[order], nth[order]
+    steps = np.concatenate([part.rows.steps for part in parts])
+    places = np.concatenate([part.places for part in parts])
+    lanes = np.repeat([part.lane.index for part in parts], [len(part.rows) for part in parts])
+    nth = np.concatenate([_nth_at_place(part.places) for part in parts])
+    order = np.lexsort((lanes, steps, nth, places))
+    steps, places, lanes, nth = steps[order], places[order], lanes[order], nth[order]
     first = np.ones(len(steps), np.bool_)
-    first[1:] = (steps[1:] != steps[:-1]) | (nth[1:] != nth[:-1])
+    first[1:] = (places[1:] != places[:-1]) | (nth[1:] != nth[:-1]) | (steps[1:] != steps[:-1])
     target = np.empty(len(steps), np.int64)
     target[order] = np.cumsum(first) - 1
-    joined = _fill(parts, target, int(first.sum()))
-    leads = lanes[first]
+    joined = _fill([(part.lane, part.rows) for part in parts], target, int(first.sum()))
+    leads, joined_places = lanes[first], places[first]
     cuts = np.flatnonzero(leads[1:] != leads[:-1]) + 1
-    paths = {lane.index: lane.path for lane, _ in parts}
+    paths = {part.lane.index: part.lane.path for part in parts}
     begin = 0
     for end in (*cuts.tolist(), len(leads)):
-        yield paths[int(leads[begin])], joined.take(slice(begin, end))
+        yield paths[int(leads[begin])], joined.take(slice(begin, end)), joined_places[begin:end]
         begin = end
 
 
-def _nth_at_step(steps: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """For each row how many rows before it stand at the same step in a row."""
-    same = np.concatenate(([False], steps[1:] == steps[:-1]))
-    index = np.arange(len(steps))
-    begin = np.maximum.accumulate(np.where(same, 0, index))
-    return index - begin
+def _nth_at_place(places: FloatArray) -> IntArray:
+    """For each row how many rows right before it stand at the same place."""
+    same = np.concatenate(([False], places[1:] == places[:-1]))
+    index = np.arange(len(places))
+    return index - np.maximum.accumulate(np.where(same, 0, index))
 
 
-def _fill(parts: list[tuple[_Lane, Rows]], target: np.ndarray[tuple[int], np.dtype[np.int64]], n: int) -> Rows:
+def _fill(parts: list[tuple[_Lane, Rows]], target: IntArray, n: int) -> Rows:
     steps, times = np.full(n, np.nan), np.full(n, np.nan)
     lines, primary = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     columns: dict[SignalKey, FloatArray] = {}
-    marks: dict[SignalKey, np.ndarray[tuple[int], np.dtype[np.uint8]]] = {}
+    marks: dict[SignalKey, MarkArray] = {}
     begin = 0
     places = []
     for _, rows in parts:
