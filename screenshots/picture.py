@@ -40,9 +40,22 @@ def write_png(svg: str, path: Path) -> None:
     placed = in_cells(svg)
     if (tool := shutil.which("rsvg-convert")) is not None:
         subprocess.run([tool, "-o", str(path)], input=placed.encode(), check=True)
+        _fewer_colours(path)
         return
     try:
         import cairosvg
     except ImportError as error:
         raise RuntimeError("install rsvg-convert (librsvg2-bin) or cairosvg to write PNG files") from error
     cairosvg.svg2png(bytestring=placed.encode(), write_to=str(path))
+    _fewer_colours(path)
+
+
+def _fewer_colours(path: Path) -> None:
+    """A quarter of the bytes for the same picture: a terminal has few colours. Left as it is without Pillow."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(64)
+    small.save(path, optimize=True)
