@@ -11,6 +11,7 @@ from trainmon.tails.formats.flat import EVAL_WORD, METRIC
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
+from trainmon.tails.formats.torchtune import LABEL as TUNE_LABEL
 
 _STEP_KEYS = ("global_step", "step", "global step", "iteration", "iter")
 _EPOCH_OF = re.compile(r"epoch\s*[:=]?\s*[\[(]?\s*(\d+)(?:\s*/\s*(\d+))?", re.IGNORECASE)
@@ -64,7 +65,7 @@ class Bars(Dialect):
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
         bar = read_bar(line.text)
-        if bar is None:
+        if bar is None or TUNE_LABEL.match(line.text):
             return False
         is_side = _SIDE.search(bar.label) is not None
         if not is_side and not EVAL_WORD.search(bar.label):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainmon.tails.formats.bars import Bars
 from trainmon.tails.formats.build_nanogpt import BuildNanoGpt
+from trainmon.tails.formats.composer import Composer
 from trainmon.tails.formats.deepspeed import DeepSpeed
 from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.epoch_batch import EpochBatch
@@ -21,10 +22,12 @@ from trainmon.tails.formats.nanochat import NanoChat
 from trainmon.tails.formats.nanogpt import NanoGpt
 from trainmon.tails.formats.olmo_core import OlmoCore
 from trainmon.tails.formats.torchtitan import TorchTitan
+from trainmon.tails.formats.torchtune import TorchTune
 from trainmon.tails.formats.verl import Verl
 
 DIALECTS: tuple[type[Dialect], ...] = (
     OlmoCore,
+    Composer,
     MlLogLine,
     Megatron,
     DeepSpeed,
@@ -40,6 +43,7 @@ DIALECTS: tuple[type[Dialect], ...] = (
     Lingua,
     EpochBatch,
     Keras,
+    TorchTune,
     Bars,
     DictLine,
     Generic,  # the net under all others

@@ -34,10 +34,12 @@ EVAL_WORD = re.compile(
 )
 # Epoch and place in it: ``Train: [0/10][290/1251]``, ``Epoch:[1/1](300/39695)``, ``Epoch [1/10], Step [100/500]``.
 _NESTED = re.compile(
-    r"(?:\[\s*(?P<e1>\d+)\s*/\s*(?P<E1>\d+)\]|epoch\s*[:=]?\s*[\[(]?\s*(?P<e2>\d+)(?:\s*/\s*(?P<E2>\d+))?[\])]?)"
+    r"(?:\[\s*(?P<e1>\d+)\s*(?:/\s*(?P<E1>\d+)\s*)?\](?=\s*[\[(])|\[\s*(?P<e3>\d+)\s*/\s*(?P<E3>\d+)\s*\]"
+    r"|(?:epoch|\btrain:)\s*[:=]?\s*[\[(]?\s*(?P<e2>\d+)(?:\s*/\s*(?P<E2>\d+))?[\])]?)"
     r"[\s,:|-]*(?:(?:step|batch|iter(?:ation)?|it)\s*[:=]?)?\s*[\[(]?\s*(?P<n>\d+)\s*/\s*(?P<N>\d+)",
     re.IGNORECASE,
 )
+_GLOBAL_STEP = re.compile(r"global[_ ]step|num_updates", re.IGNORECASE)
 _REFUSED = re.compile(
     r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#|>>> |Traceback|export |rank \d+ "
     r"sample|[\w./-]+\.sh)"
@@ -65,7 +67,8 @@ def fields_of(pairs: list[Pair], others: list[tuple[int, int]]) -> list[tuple[st
             fields.append((key, (pair.start, pair.end)))
         if pair.slash is not None:
             average = f"{pair.name} avg"
-            if pair.prose or average in seen or pair.name.endswith(" avg") or pair.name.lower() == "epoch":
+            is_average = bool(pair.name) and not pair.prose and average not in seen and not pair.name.endswith(" avg")
+            if not is_average or pair.name.lower() == "epoch" or STEP_KEY.fullmatch(pair.name):
                 others.append(pair.slash)
             else:
                 seen.add(average)
@@ -86,8 +89,9 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
     if not pairs or len(pairs) > _MAX_PAIRS:
         return None
     others = list(scanned.others)
-    nested = _NESTED.search(text, 0, pairs[min(len(pairs), 3) - 1].end + 16)
-    shape = _nested_shape(nested, pairs, others) if nested is not None else _plain_shape(pairs, others)
+    named = next((pair for pair in pairs if not pair.prose and _GLOBAL_STEP.fullmatch(pair.key)), None)
+    nested = _NESTED.search(text, 0, pairs[min(len(pairs), 3) - 1].end + 16) if named is None else None
+    shape = _nested_shape(nested, pairs, others) if nested is not None else _plain_shape(pairs, others, named)
     if shape is None:
         if needs_step:
             return None
@@ -98,8 +102,10 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
     return shape
 
 
-def _plain_shape(pairs: list[Pair], others: list[tuple[int, int]]) -> Shape | None:
-    step = next((pair for pair in pairs[:_STEP_WITHIN] if not pair.prose and STEP_KEY.fullmatch(pair.key)), None)
+def _plain_shape(pairs: list[Pair], others: list[tuple[int, int]], named: Pair | None) -> Shape | None:
+    step = named or next(
+        (pair for pair in pairs[:_STEP_WITHIN] if not pair.prose and STEP_KEY.fullmatch(pair.key)), None
+    )
     if step is None:
         return None
     rest: list[Pair] = []
@@ -113,8 +119,9 @@ def _plain_shape(pairs: list[Pair], others: list[tuple[int, int]]) -> Shape | No
 
 
 def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[int, int]]) -> Shape:
-    epoch = match.span("e1") if match["e1"] is not None else match.span("e2")
-    epochs = match.span("E1") if match["E1"] is not None else match.span("E2") if match["E2"] is not None else None
+    kind = next(kind for kind in "123" if match[f"e{kind}"] is not None)
+    epoch = match.span(f"e{kind}")
+    epochs = match.span(f"E{kind}") if match[f"E{kind}"] is not None else None
     begin, end = epoch[0], match.end("N")
     rest = [pair for pair in pairs if not begin <= pair.start < end]
     return Shape(

@@ -40,7 +40,8 @@ class Generic(FlatDialect):
         if line.scan().others or len(shape.fields) > 8 or text.startswith(("  ", "\t", '"')):
             return False
         keys = [key for key, _ in shape.fields]
-        if not all(MEASURE.search(key) or EVAL_WORD.search(key) for key in keys[:1]):
+        measured = [key for key in keys if key.lower() != "epoch"][:1]
+        if not all(MEASURE.search(key) or EVAL_WORD.search(key) for key in measured):
             return False
         if any(SETTING.search(key) for key in keys) or not any(MEASURE.search(key) for key in keys):
             return False
@@ -50,4 +51,4 @@ class Generic(FlatDialect):
         words = re.findall(r"[A-Za-z]{2,}", left)
         if len(words) > _MAX_WORDS_OUTSIDE:
             return False
-        return bool(_TYPICAL.search(keys[0])) or sink.has_records
+        return any(_TYPICAL.search(key) for key in keys) or sink.has_records

@@ -18,7 +18,7 @@ from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.line import Line
-from trainmon.tails.formats.olmo_core import OlmoCore
+from trainmon.tails.formats.multi_line import MultiLine
 from trainmon.tails.formats.places import DIGITS, Outlines
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
@@ -61,7 +61,8 @@ class Stdout(LineFormat):
         self._sink = Sink(source)
         self._dialects = [cls() for cls in DIALECTS]
         by_type = {type(dialect): dialect for dialect in self._dialects}
-        self._multi_line, self._dict_line, self._bars = by_type[OlmoCore], by_type[DictLine], by_type[Bars]
+        self._dict_line, self._bars = by_type[DictLine], by_type[Bars]
+        self._multi_line = [dialect for dialect in self._dialects if isinstance(dialect, MultiLine)]
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
@@ -116,6 +117,11 @@ class Stdout(LineFormat):
             self._sink.note(note)
         return self._sink.take()
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether a record of several lines is begun."""
+        return any(dialect.is_open for dialect in self._multi_line)
+
     def _frames(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
         """Looks at each ``\\r`` frame of a line as at a line."""
         for frame, frame_outline in zip(raw.split(b"\r"), outline.split(b"\r"), strict=True):
@@ -167,7 +173,7 @@ class Stdout(LineFormat):
             text = text[glued:]
         was_busy = self._busy
         kind = self._text(text, offset, line_no)
-        self._busy = self._multi_line.is_open or self._notes.is_open
+        self._busy = self._is_open or self._notes.is_open
         if was_busy or self._busy or glued > 0:
             return
         if kind is _Kind.KNOWN and self._sink.newest_template is not None:
@@ -203,7 +209,7 @@ class Stdout(LineFormat):
         low = text.lower().encode("utf-8", "replace")
         is_record = False
         sink.newest_template, sink.bar_kind = None, BarKind.NONE
-        if self._multi_line.is_open or _has_any(low, _METRIC_TOKENS):
+        if self._is_open or _has_any(low, _METRIC_TOKENS):
             had_records = sink.has_records
             is_record, line = self._records(line)
             if sink.has_records and not had_records:
@@ -230,7 +236,7 @@ class Stdout(LineFormat):
     def _try(self, line: Line) -> bool:
         """Gives `line` to the dialects until one reads it; first to the one that its looks suggest."""
         sink = self._sink
-        if not self._multi_line.is_open:
+        if not self._is_open:
             likely = self._dict_line if line.text[:1] == "{" else self._bars if "%|" in line.text else None
             if likely is not None and likely.read(line, sink):
                 return True
@@ -243,7 +249,7 @@ class Stdout(LineFormat):
         while True:
             sink.rest = None
             sink.newest_template = None
-            if not self._multi_line.is_open and sink.read_known(line):
+            if not self._is_open and sink.read_known(line):
                 return True, line
             is_record = self._try(line)
             is_read = is_read or is_record

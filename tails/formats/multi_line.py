@@ -1,0 +1,63 @@
+"""Records of several lines: a header that names the step, and an indented line for each metric."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from typing import ClassVar
+
+from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.numbers import is_absent, to_number
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Reading
+
+_MAX_METRICS = 100_000
+
+
+class MultiLine(Dialect):
+    """Holds a record until a line comes that is no metric of it.
+
+    `metric` has the groups key, value and unit; `other` is what an indented line without a number looks like.
+    """
+
+    metric: ClassVar[re.Pattern[str]]
+    other: ClassVar[re.Pattern[str]]
+
+    def __init__(self) -> None:
+        self._open: tuple[Reading, dict[str, float | None], Line] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a record is begun."""
+        return self._open is not None
+
+    @abstractmethod
+    def header(self, text: str, metrics: dict[str, float | None]) -> Reading | None:
+        """The record that `text` begins, which will hold `metrics`; None when it begins none."""
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
+        if self._open is not None:
+            _, values, _ = self._open
+            match = self.metric.fullmatch(line.text)
+            if match is not None and len(values) < _MAX_METRICS:
+                if not is_absent(match["value"]):
+                    values[f"{match['key']} (%)" if match["unit"] else match["key"]] = to_number(match["value"])
+                return True
+            if self.other.fullmatch(line.text):
+                return True
+            self.flush(sink)
+        metrics: dict[str, float | None] = {}
+        reading = self.header(line.text, metrics)
+        if reading is None:
+            return False
+        reading.dialect = self.name
+        self._open = (reading, metrics, line)
+        return True
+
+    def flush(self, sink: Sink) -> None:
+        """Gives what is held back."""
+        held, self._open = self._open, None
+        if held is not None:
+            reading, _, line = held
+            sink.emit(reading, line)
