@@ -16,8 +16,11 @@ from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.seen import Seen, learn
 from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
+from trainmon.tails.notes import NoteScanner
+from trainmon.tails.prefix import read_prefix
 from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.steps import StepChooser
+from trainmon.tails.text import strip_escapes
 
 _BOM = b"\xef\xbb\xbf"
 _PIECE = 32 * 1024
@@ -29,6 +32,11 @@ _NOTES_LIMIT = 20
 _LEARN_FIRST = 4  # records read one by one before the first plan
 _HEAD = 64 * 1024
 _OBJECT_LINE = re.compile(rb'\s*\{\s*(?:"|\}\s*$)')
+# What shows that a line was meant to be JSON.
+_CLAIMS = re.compile(rb"^\s*[\[{]|[\]}]\s*$|\{\"")
+_SNIFFED_LINES = 200
+_JSON_SHARE = 0.8  # with more text between, it is text that holds records
+_TEXT_LIMIT = 64 * 1024
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
@@ -56,6 +64,7 @@ class JsonLines(LineFormat):
         self._held_lines = 0
         self._news = False
         self._unreadable_notes = 0
+        self._scanner = NoteScanner(source)
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
@@ -64,9 +73,10 @@ class JsonLines(LineFormat):
         whole = [line for line in lines[:-1] if line.strip(b" \t\r\x00")]
         if not whole:
             return 0.45 if _OBJECT_LINE.match(lines[-1]) and not lines[-1].lstrip()[1:2].isspace() else 0.0
-        whole = whole[:50]
-        objects = sum(1 for line in whole if _OBJECT_LINE.match(line) and objects_in(line)[0])
-        return 0.9 * objects / len(whole) if objects * 2 > len(whole) or objects >= 5 else 0.0
+        whole = whole[:_SNIFFED_LINES]
+        begun = [line for line in whole if _OBJECT_LINE.match(line)]
+        readable = any(objects_in(line)[0] for line in begun[:5])
+        return 0.9 * len(begun) / len(whole) if readable and len(begun) >= _JSON_SHARE * len(whole) else 0.0
 
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
         """See `LineFormat`."""
@@ -74,7 +84,9 @@ class JsonLines(LineFormat):
 
     def finish(self) -> Parsed:
         """See `LineFormat`."""
-        return self._read(b"", 0, 1, final=True)
+        out = self._read(b"", 0, 1, final=True)
+        out.notes += self._scanner.flush(self.reader.step)
+        return out
 
     def read_lines(self, lines: Lines) -> None:
         """Reads lines that stand elsewhere, such as the records of a document, into `reader`."""
@@ -160,7 +172,9 @@ class JsonLines(LineFormat):
             if len(objects) == 1 and self.reader.took_row:
                 self._news = learn(self._seen, record) or self._news
                 self._stale += 1
-        if lost:
+        if lost and not objects and not _CLAIMS.search(text):
+            self._read_text(text, offset, line_no)
+        elif lost:
             self._note_unreadable(text, offset, line_no)
         return True
 
@@ -198,6 +212,11 @@ class JsonLines(LineFormat):
         """Whether no record read in bulk could still bring the choice of the step."""
         chooser = self.reader.chooser
         return chooser.decided or not any(map(chooser.could_choose, self.reader.keys.kinds))
+
+    def _read_text(self, raw: bytes, offset: int, line_no: int) -> None:
+        """A line that never claimed to be a record, such as one of a traceback."""
+        text = strip_escapes(raw[:_TEXT_LIMIT].decode("utf-8", "replace"))
+        self.reader.parsed.notes += self._scanner.scan(text, read_prefix(text), line_no, offset, self.reader.step)
 
     def _note_unreadable(self, text: bytes, offset: int, line_no: int) -> None:
         self.reader.parsed.unreadable += 1

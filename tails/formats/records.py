@@ -43,6 +43,11 @@ class RecordReader:
         self._rows_since_start = True
         self._step: float | None = None
 
+    @property
+    def step(self) -> float | None:
+        """The newest step seen."""
+        return self._step
+
     def take(self) -> Parsed:
         """Everything read since the last call."""
         out, self.parsed = self.parsed, Parsed()

@@ -129,9 +129,9 @@ def test_glued_torn_interleaved_and_foreign_lines() -> None:
     )
     assert steps(parsed)[20:23] == [20.0, 21.0, 24.0]
     assert len(steps(parsed)) == 43
-    assert parsed.unreadable == 5
+    assert parsed.unreadable == 4
     assert "a" not in parsed.blocks[0].columns
-    assert sum(note.kind is NoteKind.UNREADABLE for note in parsed.notes) == 5
+    assert sum(note.kind is NoteKind.UNREADABLE for note in parsed.notes) == 4
 
 
 def test_invalid_utf8_in_text_does_not_lose_the_record() -> None:
@@ -280,6 +280,20 @@ def test_hostile_input_is_bounded() -> None:
     assert read_lines(JsonLines("m"), torn).unreadable == 1
 
 
+def test_a_traceback_between_records_is_told() -> None:
+    parsed = read(
+        *({"step": i, "loss": 2.0} for i in range(30)),
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    step()",
+        "RuntimeError: boom",
+    )
+    assert [(note.kind, note.text, note.step) for note in parsed.notes] == [
+        (NoteKind.TRACEBACK, "RuntimeError: boom", 29.0)
+    ]
+    assert parsed.unreadable == 0
+
+
 def test_samples_and_sniff() -> None:
     for sample in JsonLines.samples:
         assert JsonLines.sniff(sample) > 0.4
@@ -287,3 +301,4 @@ def test_samples_and_sniff() -> None:
     assert JsonLines.sniff(b"step 1 loss 2\n" * 10) == 0.0
     assert JsonLines.sniff(b"{'loss': 2.0, 'epoch': 1}\n" * 10) == 0.0
     assert JsonLines.sniff(b"") == 0.0
+    assert JsonLines.sniff(b'epoch begins\n{"step": 1, "loss": 2.0}\n' * 10) == 0.0
