@@ -57,5 +57,5 @@ def _fewer_colours(path: Path) -> None:
     except ImportError:
         return
     with Image.open(path) as image:
-        small = image.convert("RGB").quantize(64)
+        small = image.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE)
     small.save(path, optimize=True)
