@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import ClassVar
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
+from textual.widgets import Input
 
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
@@ -29,6 +34,8 @@ from trainmon.tui.source import SnapshotSource
 
 FRAME_S = 0.1
 _TICK_S = 1.0
+# What a terminal, a shell or a batch system ends programs with; each must find the terminal as it was.
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 
 
 def terminal_look() -> Look:
@@ -71,9 +78,37 @@ class TrainmonApp(App[None]):
 
     def on_mount(self) -> None:
         """The list of runs, and the two timers."""
+        self._leave_on_signals()
         self.push_screen(FleetScreen())
         self.set_interval(self.frame_s, self.poll)
         self.set_interval(max(_TICK_S, self.frame_s), self._tick)
+
+    def _leave_on_signals(self) -> None:
+        """Ends as `q` does, with the exit status of a signal, so that the terminal is left as it was found."""
+        loop = asyncio.get_running_loop()
+        for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
+                loop.add_signal_handler(number, self._leave, 128 + number)
+
+    def _leave(self, status: int) -> None:
+        self.exit(return_code=status)
+
+    async def on_event(self, event: events.Event) -> None:
+        """A key acts before the next one is looked at, so that what is typed behind it goes where it leads."""
+        if isinstance(event, events.Key) and not event.is_forwarded and await self._act_on(event.key):
+            return
+        await super().on_event(event)
+
+    async def _act_on(self, key: str) -> bool:
+        """Runs what `key` is bound to on a screen of ours; False where one types text, or it is bound to nothing."""
+        screen = self.screen
+        if not isinstance(screen, MonitorScreen) or isinstance(screen.focused, Input):
+            return False
+        if not await self._check_bindings(key):
+            return False
+        if isinstance(self.screen, MonitorScreen):
+            await self.screen.settled()
+        return True
 
     def poll(self) -> None:
         """Draws the newest snapshot, if it is another than the one on the screen."""

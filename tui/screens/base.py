@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -24,6 +26,7 @@ from trainmon.tui.widgets.panes import TextLines
 if TYPE_CHECKING:
     from trainmon.tui.app import TrainmonApp
 
+_SETTLING_S = 2.0  # a screen is whole after milliseconds; keys are not held back longer by one that is not
 SMALLEST = (40, 10)
 FULL = (60, 15)
 
@@ -55,6 +58,10 @@ class MonitorScreen(Screen[None]):
     MonitorScreen.-brief > #brief { display: block; height: 1fr; }
     MonitorScreen > #body { height: 1fr; width: 1fr; }
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         """The body between the messages for small terminals and the key bar."""
@@ -110,13 +117,20 @@ class MonitorScreen(Screen[None]):
     def on_mount(self) -> None:
         """The widgets are there now; everything is drawn once the first size is known."""
         self._parts = len(self.walk_children())
+        self._begin()
+        self._begun.set()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
         panes = self.panes()
         if panes and self.focused is None:
-            panes[0].focus()
+            self.set_focus(panes[0], scroll_visible=False)
         self.show(self.monitor.fleet)
+
+    async def settled(self) -> None:
+        """Returns when the screen takes keys: what is typed ahead of it waits, and is not lost."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._begun.wait(), _SETTLING_S)
 
     def on_screen_resume(self) -> None:
         """What came while another screen was in front."""
@@ -144,7 +158,7 @@ class MonitorScreen(Screen[None]):
         panes = [pane for pane in self.panes() if pane.display]
         if panes:
             at = panes.index(self.focused) if self.focused in panes else -step
-            panes[(at + step) % len(panes)].focus()
+            self.set_focus(panes[(at + step) % len(panes)], scroll_visible=False)
 
     def action_back(self) -> None:
         """One screen back; never out of the program."""

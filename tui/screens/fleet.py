@@ -159,4 +159,4 @@ class FleetScreen(MonitorScreen):
 
     def on_filter_bar_done(self) -> None:
         """Back to the list."""
-        self.table.focus()
+        self.set_focus(self.table, scroll_visible=False)

@@ -50,7 +50,7 @@ class FilterBar(Horizontal):
         field.can_focus = True
         field.value = text
         field.cursor_position = len(text)
-        field.focus()
+        self.screen.set_focus(field, scroll_visible=False)
 
     def close(self) -> None:
         """Hides it."""
