@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from trainmon.monitor.detectors.lineage import Restart
 from trainmon.monitor.finding import Episode, Finding, Incident, Severity
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
@@ -17,6 +18,7 @@ _TOGETHER_STEPS: Final = 10.0
 _TOGETHER_VALUES: Final = 3.0
 # For policy optimisation these take the place of the rows that do not apply (METRICS.md, "Words").
 _RL_VITAL: Final = ("reward.mean", "policy.kl", "policy.entropy")
+_OF_THE_PROCESS: Final = "sys."  # checks of what a new process begins anew: memory, speed
 _DOWNWARD: Final = ("drop", "low", "collapse", "vanish", "zero")
 _KIND_WORDS: Final = {
     "spike": "spike",
@@ -62,6 +64,35 @@ class AlertBook:
             del self._episodes[episode.id]
             return episode
         return self._keep(replace(episode, recovered=True, what=finding.what or episode.what))
+
+    def begin_attempt(self, attempt: int, restart: Restart, chain: int) -> None:
+        """A (re)start: what belonged to the process before it is over, what lies beyond the roll-back is left behind.
+
+        `chain`: the attempt at which the training that goes on began; faults of runs before it keep their verdict.
+        """
+        for episode in tuple(self._episodes.values()):
+            if episode.attempt >= attempt or episode.origin != "log":
+                continue
+            if episode.check.startswith(_OF_THE_PROCESS):
+                if not episode.recovered:
+                    self._end(episode, "ended with its attempt", episode.severity)
+            elif episode.attempt >= chain and restart.leaves_behind(episode.first_step):
+                if episode.recovered and episode.severity is not Severity.FAIL:
+                    continue
+                self._end(
+                    episode,
+                    f"left behind by the restart at step {restart.step:g}",
+                    min(episode.severity, Severity.WARN),
+                )
+
+    def _end(self, episode: Episode, how: str, severity: Severity) -> None:
+        address = (episode.check, episode.kind, episode.signal)
+        if self._open.get(address) == episode.id:
+            del self._open[address]
+        what = f"{episode.what}; {how}" if episode.what else how
+        self._keep(
+            replace(episode, severity=severity, recovered=True, what=what, detail={**episode.detail, "ended": how})
+        )
 
     def episodes(self, intervals: Mapping[int, float] | None = None) -> tuple[Episode, ...]:
         """All episodes by attempt and first step, each with its incident.

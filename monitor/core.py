@@ -15,6 +15,7 @@ from trainmon.monitor.alerts import AlertBook
 from trainmon.monitor.counter import StepTally
 from trainmon.monitor.derive import Derivation
 from trainmon.monitor.detectors.base import Detector
+from trainmon.monitor.detectors.lineage import Lineage
 from trainmon.monitor.finding import Finding
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.notes import NoteBook
@@ -74,7 +75,8 @@ class Core:
             ScoreSeries("loss.train", "loss", int(limits["window"]), limits["spike.z"], 1 + limits["spike.relative"]),
             ScoreSeries("grad.norm", "grad", int(limits["window"]), limits["grad.spike.z"], limits["grad.spike.ratio"]),
         )
-        self.detectors: list[Detector] = [detector(limits, self.facts) for detector in detectors]
+        self.detectors = _make(detectors, limits, self.facts)
+        self.lineage = Lineage()
         self.attempts: list[Attempt] = []
         self.problems: dict[str, str] = {}
         self.raw_keys: dict[SignalKey, str] = {}
@@ -112,11 +114,24 @@ class Core:
         """The rows so far were no training steps: the newest attempt's begin with what comes."""
         if self.attempts:
             self.attempts[-1] = Attempt()
+            self.lineage.forget()
 
     def judge(self, rows: Rows, attempt: int, path: str, listener: FrameListener | None) -> None:
         """Rows of one attempt, in order: shown to `listener`, derived from, judged and kept."""
         self.begin_attempt(attempt)
-        self.attempts[attempt].add(rows.steps[rows.primary])
+        first = self._first_step_of(rows, attempt)
+        if first is not None and first:
+            # What comes before the attempt's first training step is judged before its beginning is known.
+            self.judge(rows.take(slice(None, first)), attempt, path, listener)
+            rows = rows.take(slice(first, None))
+        steps = rows.steps[rows.primary]
+        if first is not None:
+            restart = self.lineage.enter(attempt, float(steps[0]))
+            if restart is not None:
+                self.book.begin_attempt(attempt, restart, self.lineage.chain)
+        if len(steps):
+            self.lineage.saw(float(steps[0]), float(steps[-1]), len(steps))
+        self.attempts[attempt].add(steps)
         frame = rows.frame(attempt, path)
         if listener is not None:
             listener(frame)
@@ -126,6 +141,13 @@ class Core:
         for score in self.scores:
             score.add(frame)
         self.store.append(frame)
+
+    def _first_step_of(self, rows: Rows, attempt: int) -> int | None:
+        """The row of the attempt's first training step; None when `rows` has none, or it was before."""
+        if not np.isnan(self.attempts[attempt].first):
+            return None
+        primary = np.flatnonzero(rows.primary)
+        return int(primary[0]) if len(primary) else None
 
     def keep_apart(self, rows: Rows, attempt: int, path: str, writer: int, listener: FrameListener | None) -> None:
         """Rows of another writer: charted under their own keys and a label, never judged."""
@@ -169,3 +191,12 @@ class Core:
             episode = self.book.apply(detector.id, finding)
             if episode is not None:
                 self.store.pin(episode.attempt, episode.first_step, episode.last_step)
+
+
+def _make(detectors: Sequence[type[Detector]], limits: Thresholds, facts: Mapping[str, float | str]) -> list[Detector]:
+    """The detectors, told of each other when they are those of the registry (they then share their scores)."""
+    from trainmon.monitor.detectors.registry import DETECTORS, make_detectors
+
+    if tuple(detectors) == DETECTORS:
+        return make_detectors(limits, facts)
+    return [detector(limits, facts) for detector in detectors]

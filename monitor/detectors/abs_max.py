@@ -63,8 +63,10 @@ class ScaleTrack:
             return
         if frame.attempt != self._attempt:
             self._attempt = frame.attempt
-            self.out.clear()
-            self.opened = False
+            if self.out and float(frame.steps[logged[0]]) <= self.out[0].step:
+                # A roll-back past the fault leaves it behind.
+                self.out.clear()
+                self.opened, self.severity = False, Severity.WARN
         marks = frame.marks.get(self.key)
         values = frame.columns[self.key][logged].tolist()
         for row, x in zip(logged.tolist(), values, strict=True):

@@ -76,6 +76,8 @@ class ClipRate(Detector):
         if frame.attempt != self._attempt:
             if self._attempt is not None and not resumed(self._last_step, steps[0]):
                 self._forget()
+            elif self.first is not None and steps[0] <= self.first.step:
+                self.first, self.opened = None, False
             self._attempt = frame.attempt
         found: Found = []
         rates = self.share.extend(np.array(values) > self.clip)

@@ -40,6 +40,7 @@ class CoSpike(Detector):
         self.last: Place | None = None
         self._loss_flag: float | None = None
         self._grad_flag: float | None = None
+        self._attempt: int | None = None
 
     def connect(self, others: Mapping[str, Detector]) -> None:
         """Uses the scores of loss.spike and grad.norm, which must be given each frame first."""
@@ -57,6 +58,13 @@ class CoSpike(Detector):
                 self.loss.feed(frame, [], limit)
                 self.grad.feed(frame, [], limit)
         found: Found = []
+        if len(frame) and frame.attempt != self._attempt:
+            self._attempt = frame.attempt
+            self._loss_flag = self._grad_flag = None
+            if self.first is not None:
+                # A burst does not go on over a restart.
+                found.append((0, self._said("recover", self.last or self.first)))
+                self.first = None
         if self.first is not None or self.loss.flags or self.grad.flags:
             self._bursts(frame, self._matches(frame), found)
         return in_order(found)

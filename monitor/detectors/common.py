@@ -245,8 +245,10 @@ def tell(episodes: Sequence[Episode], at_least: Severity = Severity.WARN) -> str
     first = worst_episode(loud)
     if first is None:
         return ""
+    rest = f"; {len(loud) - 1} more like it" if len(loud) > 1 else ""
+    if "ended" in first.detail:
+        return f"{first.what}{rest}"
     state = "recovered" if first.recovered else "not recovered"
     if first.recovered and first.last_step != first.first_step:
         state += f" after step {first.last_step:g}"
-    rest = f"; {len(loud) - 1} more like it" if len(loud) > 1 else ""
     return f"{first.what or first.kind} ({state}{rest})"

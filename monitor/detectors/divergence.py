@@ -55,6 +55,8 @@ class Divergence:
         if frame.attempt != self._attempt:
             if self._attempt is not None and not resumed(self._last_step, steps[0]):
                 self._forget()
+            elif self.open is not None and steps[0] <= self.open.step:
+                self._forget()  # a roll-back past the fault leaves it behind
             self._attempt = frame.attempt
             self._last_step = math.nan
         last_value = self.values[-1] if self.values else math.nan

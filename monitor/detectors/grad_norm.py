@@ -93,6 +93,7 @@ class GradNorm(Detector):
         self.bad_last: Place | None = None
         self.bad_open = False
         self.bad_severity = Severity.INFO
+        self._attempt: int | None = None
 
     @property
     def clip(self) -> float:
@@ -105,6 +106,8 @@ class GradNorm(Detector):
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads the norm, and the loss beside a norm that is not finite."""
         self.spikes.flags = []
+        if frame.attempt != self._attempt:
+            self._attempt, self.bad_run, self.bad_open = frame.attempt, 0, False
         if GRAD not in frame.columns:
             return ()
         found: Found = []

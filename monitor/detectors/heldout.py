@@ -68,6 +68,11 @@ class HeldOutTrack:
         if frame.attempt != self._attempt:
             if self._attempt is not None and not resumed(self._last_step, step):
                 self.best, self.worse, self.opened, self.jumps, self.before = math.inf, [], False, [], math.nan
+            elif step <= self.best_step:
+                # The best was reached on the branch that a roll-back abandons.
+                self.best, self.worse, self.opened, self.severity = math.inf, [], False, Severity.WARN
+            elif self.worse and step <= self.worse[0].step:
+                self.worse, self.opened, self.severity = [], False, Severity.WARN
             self._attempt = frame.attempt
         if step == self._last_step:
             return

@@ -120,6 +120,8 @@ class LevelTrack:
             if self._attempt is not None and not (self.rule.keep_on_restart and resumed(self._last_step, steps[0])):
                 self.rebase()
                 self.levels = Levels()
+            if self.stretch is not None and steps[0] <= self.stretch.first.step:
+                self.stretch = None  # a roll-back past the fault leaves it behind
             self._attempt = frame.attempt
             self._last_step = math.nan
         robust, need, up, warn, floor = (

@@ -61,9 +61,13 @@ class DriftTrack:
         self.series = BlockSeries(key, self.steps / LEVEL_BLOCKS, math.ceil(self.values / LEVEL_BLOCKS), self._on_block)
         self.series.on_restart = self._restart
 
-    def _restart(self, carries_on: bool) -> None:
+    def _restart(self, carries_on: bool, step: float) -> None:
         self.levels.clear()
         self.blocks.clear()
+        if self.open is not None and step <= self.open.first.step:
+            self.open = None
+        if self.open is None and self.lowest_at is not None and step <= self.lowest_at.step:
+            carries_on = False  # the lowest level was reached on the branch that a roll-back abandons
         if not carries_on:
             self.pairs.clear()
             self.lowest = math.inf

@@ -68,6 +68,10 @@ class LossScale(Detector):
         if frame.attempt != self._attempt:
             if self._attempt is not None and not resumed(self._last_step, float(frame.steps[0])):
                 self.first_step = None
+            if self.first is not None and float(frame.steps[0]) <= self.first.step:
+                self.first, self.opened = None, False
+            if self.collapsed and self.last is not None and float(frame.steps[0]) <= self.last.step:
+                self.collapsed = False
             self.skips.clear()
             self.counter = math.nan
             self._attempt = frame.attempt

@@ -224,9 +224,12 @@ class Retries:
         self.before = math.nan
         self.rises = 0
         self.opened = False
+        self._attempt: int | None = None
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the counter."""
+        if frame.attempt != self._attempt:
+            self._attempt, self.before, self.opened = frame.attempt, math.nan, False
         for key in frame.family("count.alloc_retries"):
             rows, _, values = numbers(frame, key)
             for row, x in zip(rows, values, strict=True):

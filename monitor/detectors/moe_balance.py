@@ -162,10 +162,16 @@ class _Beyond:
         self.severity = Severity.WARN
         self.what = ""
         self.back = 0
+        self.attempt: int | None = None
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the rows of `frame`."""
-        rows, _, values = numbers(frame, self.key)
+        rows, steps, values = numbers(frame, self.key)
+        if frame.attempt != self.attempt and rows:
+            self.attempt = frame.attempt
+            if self.run and steps[0] <= self.run[0].step:
+                # A roll-back past the fault leaves it behind.
+                self.run, self.soft, self.opened, self.severity = [], [], False, Severity.WARN
         for row, x in zip(rows, values, strict=True):
             # Only the normalised entropy lies in 0..1: one in nats or bits has no fixed floor.
             if self.drop is not None and x > 1.0 + 1e-6:
@@ -234,9 +240,14 @@ class _Experts:
         self.opened = False
         self.severity = Severity.WARN
         self.first: Place | None = None
+        self.attempt: int | None = None
 
     def feed(self, frame: Frame, keys: list[SignalKey], found: Found) -> None:
         """Reads the loads of all experts of the layer, row by row."""
+        if frame.attempt != self.attempt:
+            self.attempt = frame.attempt
+            if any(float(frame.steps[0]) <= since.step for since in self.since.values()):
+                self.since, self.values, self.opened, self.severity = {}, {}, False, Severity.WARN
         table = np.stack([frame.columns[key] for key in keys])
         finite = np.isfinite(table)
         counts = finite.sum(axis=0)

@@ -71,6 +71,8 @@ class PolicyTrack:
                 self.jumps.clear()
                 self.highest, self.lowest = -math.inf, math.inf
                 self._close()
+            elif self.since and steps[0] <= self.since[0].step:
+                self._close()
             self._attempt = frame.attempt
         for row, step, x in zip(rows, steps, values, strict=True):
             if step == self._last_step:

@@ -48,7 +48,11 @@ class ShiftTrack:
         """Reads the rows of `frame`."""
         self.series.feed(frame, found, until)
 
-    def _restart(self, carries_on: bool) -> None:
+    def _restart(self, carries_on: bool, step: float) -> None:
+        while self.blocks and self.blocks[-1].last.step >= step:
+            self.blocks.pop()  # the branch that a roll-back abandons is not the level before
+        if self.open is not None and step <= self.open.first.step:
+            self.open = None
         if not carries_on:
             self.blocks.clear()
             self.gaps.clear()

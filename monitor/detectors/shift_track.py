@@ -43,7 +43,7 @@ class BlockSeries:
         self.min_values = values
         self.on_block = on_block
         self.usable = True
-        self.on_restart: Callable[[bool], None] = lambda _: None
+        self.on_restart: Callable[[bool, float], None] = lambda _carries_on, _step: None
         self._buffer: list[float] = []
         self._steps: list[float] = []
         self._lines: list[int] = []
@@ -61,7 +61,7 @@ class BlockSeries:
             return
         if frame.attempt != self._attempt:
             if self._attempt is not None:
-                self.on_restart(resumed(self._last_step, steps[0]))
+                self.on_restart(resumed(self._last_step, steps[0]), steps[0])
             self._buffer, self._steps, self._lines = [], [], []
             self._attempt = frame.attempt
             self._last_step = math.nan

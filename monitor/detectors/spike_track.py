@@ -110,6 +110,8 @@ class SpikeTrack:
         if self._attempt is not None and not resumed(self._last_step, first_step):
             self.score.robust.clear()
             self.open = None
+        if self.open is not None and first_step <= self.open.first.step:
+            self.open = None  # a roll-back past the spike leaves it behind
         self._held.clear()
         self._attempt = attempt
         self._last_step = math.nan

@@ -47,10 +47,13 @@ class Straggler(Detector):
         self.highest = 0.0
         self.widest = 0.0
         self.what = ""
+        self._attempt: int | None = None
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads step times by rank, or S."""
         found: Found = []
+        if frame.attempt != self._attempt:
+            self._attempt, self.rank, self.opened = frame.attempt, None, False
         ranks = sorted(frame.family("sys.rank_step_time"))
         if len(ranks) >= 2:
             self._by_rank(frame, ranks, found)
