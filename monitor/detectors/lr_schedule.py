@@ -18,11 +18,11 @@ from trainmon.monitor.detectors.common import (
     numbers,
     place,
     result,
-    resumed,
     seen,
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.lineage import Lineage
 from trainmon.monitor.detectors.recipes import recipe_peak_lr
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -43,8 +43,7 @@ class _Schedule:
     """What one parameter group's learning rate did in the newest run of the log."""
 
     def __init__(self) -> None:
-        self.attempt: int | None = None
-        self.resumed = False
+        self.lineage = Lineage()
         self.forget()
 
     def forget(self) -> None:
@@ -58,7 +57,6 @@ class _Schedule:
         self.last = math.nan
         self.last_step = math.nan
         self.count = 0
-        self.resumed = False
 
 
 class LrSchedule(Detector):
@@ -87,8 +85,14 @@ class LrSchedule(Detector):
         rows, steps, values = numbers(frame, key)
         if not rows:
             return
-        if frame.attempt != group.attempt:
-            self._restart(group, frame.attempt, steps[0])
+        restart = group.lineage.enter(frame.attempt, steps[0])
+        if restart is not None:
+            if restart.resumed:
+                # It goes on from restored optimiser state: no warm-up is due, and a smaller step is no jump.
+                group.last = math.nan
+            else:
+                group.forget()
+        group.lineage.saw(steps[0], steps[-1], len(steps))
         lr = np.array(values)
         at = np.array(steps)
         if not group.count:
@@ -102,16 +106,6 @@ class LrSchedule(Detector):
             group.peak, group.peak_step = values[top], steps[top]
         group.count += len(values)
         group.last, group.last_step = values[-1], steps[-1]
-
-    @staticmethod
-    def _restart(group: _Schedule, attempt: int, first_step: float) -> None:
-        carries_on = group.attempt is not None and resumed(group.last_step, first_step)
-        if group.attempt is not None and not carries_on:
-            group.forget()
-        group.attempt = attempt
-        group.resumed = group.resumed or carries_on
-        if carries_on:
-            group.last = math.nan
 
     def _jumps(
         self,
@@ -158,7 +152,7 @@ class LrSchedule(Detector):
 
     def _sees_start(self, group: _Schedule) -> bool:
         total = self._total() or 0.0
-        return group.first_step <= max(LATE, 0.001 * total) and not group.resumed
+        return group.first_step <= max(LATE, 0.001 * total)
 
     def _starts_at_peak(self, group: _Schedule) -> bool:
         return (

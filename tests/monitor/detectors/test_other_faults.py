@@ -328,6 +328,26 @@ def test_a_log_that_starts_late_has_no_data_on_warm_up() -> None:
     assert result(run(LrSchedule, [late], {"total_steps": 5000.0})).verdict is Verdict.NO_DATA
 
 
+def resumed_at(step: int, lr: FloatArray, attempt: int = 1) -> Frame:
+    return dataclasses.replace(schedule(lr, first_step=step), attempt=attempt)
+
+
+@pytest.mark.parametrize("back_to", [1001, 1901, 2101])
+def test_a_resume_without_warm_up_is_normal(back_to: int) -> None:
+    lr = cosine(5000, 150)
+    frames = [schedule(lr[:2000]), resumed_at(back_to, lr[back_to - 1 : 4000])]
+    told = result(run(LrSchedule, frames, {"total_steps": 5000.0}))
+    assert told.verdict is Verdict.PASS
+    assert "at step 1," in told.why, "the warm-up of the first attempt is the run's"
+
+
+def test_a_restart_from_the_beginning_without_warm_up_is_judged() -> None:
+    frames = [schedule(cosine(5000, 150)[:2000]), resumed_at(1, cosine(5000, 0)[:2000])]
+    told = result(run(LrSchedule, frames, {"total_steps": 5000.0}))
+    assert (told.verdict, told.advisory) == (Verdict.WARN, True)
+    assert "no warm-up" in told.what
+
+
 def test_one_unexplained_jump_is_told_and_warm_restarts_are_not() -> None:
     lr = cosine(5000, 150)
     lr[4500:] = 2.9e-4
