@@ -3,12 +3,31 @@
 Importing this package costs nothing: the folders behind it are loaded when they are used.
 """
 
-from importlib import metadata
+import os
+import sys
 
 
 def version() -> str:
     """The installed version, or ``"0+uninstalled"`` when run from a bare checkout."""
+    found = _metadata_version()
+    if found is not None:
+        return found
+    from importlib import metadata
+
     try:
         return metadata.version("trainmon")
     except metadata.PackageNotFoundError:
         return "0+uninstalled"
+
+
+def _metadata_version() -> str | None:
+    """The version in the name of the first metadata directory on the path; ``importlib.metadata`` takes 50 ms."""
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")  # noqa: PTH208 - pathlib would be most of the time that this saves
+        except OSError:
+            continue
+        for name in names:
+            if name.startswith("trainmon-") and name.endswith(".dist-info"):
+                return name.removeprefix("trainmon-").removesuffix(".dist-info")
+    return None

@@ -6,7 +6,6 @@ import re
 from typing import ClassVar
 
 from trainmon.tails.formats.base import DocumentFormat
-from trainmon.tails.formats.json_reading import Reading
 from trainmon.tails.formats.json_shapes import is_record_list, series_of
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.record import Parsed
@@ -48,6 +47,8 @@ class JsonDocument(DocumentFormat):
 
     def parse(self, data: bytes) -> Parsed:
         """See `DocumentFormat`."""
+        from trainmon.tails.formats.json_reading import Reading  # not needed to tell that a file is another format's
+
         return Reading(self.source, data).read()
 
 
