@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import json
 import struct
 
@@ -27,7 +29,7 @@ class Pairs(LineFormat):
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
         assert data.endswith((b"\n", b"\r"))
         out = Parsed()
-        for raw in data.replace(b"\r\n", b"\n").splitlines(keepends=True) if b"\r\n" not in data else data.split(b"\n"):
+        for raw in re.findall(rb"[^\r\n]*(?:\r\n|\n|\r)", data):
             fields = raw.split()
             if len(fields) == 3 and fields[0] == b"hold":
                 self.held.append((fields[1:], offset, line_no))
