@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 import json
+import re
 import struct
 
 from trainmon.tails.formats.base import DocumentFormat, Format, FramedFormat, LineFormat
