@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.growable import Growable
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.stats.robust_score import RobustScore
 from trainmon.tails.record import FloatArray, IntArray
@@ -35,6 +36,7 @@ class ScoreSeries:
         self._first = 0  # index of the first value that is kept
         self._parts: list[tuple[FloatArray, FloatArray, FloatArray, IntArray]] = []
         self._done: dict[int, FloatArray] = {}
+        self._running: tuple[int, _Running] | None = None  # the newest block, while it is not full
 
     def add(self, frame: Frame) -> None:
         """Remembers the finite values of the signal."""
@@ -88,30 +90,53 @@ class ScoreSeries:
         return kept
 
     def _block(self, block: int, values: FloatArray) -> FloatArray:
+        done = self._done.get(block)
+        if done is not None:
+            return done
         begin = block * _BLOCK
         end = min(begin + _BLOCK, self._count)
-        done = self._done.get(block)
-        if done is not None and len(done) == end - begin:
-            return done
         warm = max(begin - 2 * self._window, 0)
         part = values[warm - self._first : end - self._first]
-        result = self._scores(part)[begin - warm :]
+        running = self._running[1] if self._running is not None and self._running[0] == block else None
+        if running is None or not running.goes_on(part):
+            running = _Running(self._window, self._z, self._ratio, part)
+        scores = running.up_to(part)[begin - warm :]
+        if end < begin + _BLOCK:
+            self._running = (block, running)
+            return scores
         self._done = {number: kept for number, kept in self._done.items() if number > block - _KEPT_BLOCKS - 1}
-        self._done[block] = result
-        return result
+        self._done[block] = scores
+        return scores
 
-    def _scores(self, values: FloatArray) -> FloatArray:
-        stat = RobustScore(self._window, log=bool((values > 0).all()))
-        result = np.full(len(values), math.nan)
-        least = math.log(self._ratio)
-        for index, value in enumerate(values.tolist()):
-            if len(stat) < _FEWEST_VALUES:
-                stat.update(value)
-                continue
-            score = stat.score(value)
-            result[index] = abs(score)
-            rise = stat.scale(value) - stat.robust.median
-            size = least if stat.log else (self._ratio - 1.0) * abs(stat.robust.median)
-            if not (score > self._z and rise > size):
-                stat.update(value)
-        return result
+
+class _Running:
+    """The scores of one block's values and of those before it that warm it up, value by value as they come."""
+
+    def __init__(self, window: int, z: float, ratio: float, values: FloatArray) -> None:
+        self._stat = RobustScore(window, log=bool((values > 0).all()))
+        self._z = z
+        self._ratio = ratio
+        self._scores = Growable(np.empty(0))
+
+    def goes_on(self, values: FloatArray) -> bool:
+        """Whether `values`, which begin with those that were taken, are still judged on the same scale."""
+        return not self._stat.log or bool((values[len(self._scores) :] > 0).all())
+
+    def up_to(self, values: FloatArray) -> FloatArray:
+        """(n,) the scores of `values`; only those that are new are worked out."""
+        fresh = values[len(self._scores) :].tolist()
+        if fresh:
+            self._scores.append(np.array([self._next(value) for value in fresh]))
+        return self._scores.view()
+
+    def _next(self, value: float) -> float:
+        stat = self._stat
+        if len(stat) < _FEWEST_VALUES:
+            stat.update(value)
+            return math.nan
+        score = stat.score(value)
+        rise = stat.scale(value) - stat.robust.median
+        size = math.log(self._ratio) if stat.log else (self._ratio - 1.0) * abs(stat.robust.median)
+        if not (score > self._z and rise > size):
+            stat.update(value)
+        return abs(score)
