@@ -157,13 +157,19 @@ def _parquet(signals: list[str], output: Path | None) -> Iterator[Sink]:
     if output is None:
         raise SystemExit(_complain("--format parquet is binary: name a file with --output"))
     try:
-        import pandas as pd
-        import pyarrow  # noqa: F401 - pandas needs it to write parquet
+        import pyarrow as pa
+        from pyarrow import parquet
     except ImportError:
         raise SystemExit(_complain("--format parquet needs: pip install 'trainmon[parquet]'")) from None
-    rows: list[tuple[str, int, float, *tuple[float | None, ...]]] = []
-    yield lambda run, row: rows.append((run, row[0], row[1], *row[2]))
-    pd.DataFrame(rows, columns=["run", "attempt", "step", *signals]).to_parquet(output, index=False)
+    columns: dict[str, list[object]] = {name: [] for name in ("run", "attempt", "step", *signals)}
+
+    def add(run: str, row: Row) -> None:
+        attempt, step, values = row
+        for name, value in zip(columns, (run, attempt, step, *values), strict=True):
+            columns[name].append(value)
+
+    yield add
+    parquet.write_table(pa.table(columns), output)
 
 
 def _complain(message: str) -> int:
