@@ -67,6 +67,7 @@ def main() -> None:
     Look:    trainmon watch [TARGET...]      screens; no TARGET: all runs below here
              trainmon demo                   the same on simulated runs
     Judge:   trainmon check [TARGET...]      stability report and exit status
+    Compare: trainmon compare RUN RUN...     at the same tokens or steps; better, worse, or noise
     Read:    trainmon export TARGET -s ...   the values, as CSV or JSON lines
              trainmon inventory TARGET       which signals are logged, which are missing
 
@@ -121,7 +122,7 @@ def check(
     from trainmon.monitor.document import check_document, dumps
     from trainmon.monitor.judge import judge
 
-    found = judge(list(targets), cwd=Path.cwd(), limits=_limits(threshold, window))
+    found = judge(list(targets), cwd=Path.cwd(), limits=_limits(threshold, window), with_scores=False)
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)
     _say_problems(found)
     if as_json:
@@ -253,6 +254,49 @@ def inventory(targets: tuple[str, ...], as_json: bool) -> None:
     elif found.runs:
         _print("\n\n".join(rows.text(run) for run in found.runs))
     sys.exit(0 if any(run.last_step is not None for run in found.runs) and not found.problems else 2)
+
+
+@main.command(epilog=_EXIT)
+@click.argument("targets", nargs=-1, required=True, metavar="RUN RUN...")
+@click.option("-s", "--signal", "signals", multiple=True, metavar="NAME", help="What to compare (loss.train).")
+@click.option(
+    "--by",
+    "axis",
+    type=click.Choice(["tokens", "flops", "step", "time"]),
+    help="The same amount of what: tokens where batch sizes differ and are known, else steps.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "csv", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None, form: str) -> None:
+    """Put runs side by side at the same x: which is better, and is that more than noise?
+
+    Each RUN is a file, a directory or a glob in quotes; the first run found is what the others are held against.
+    """
+    from trainmon.monitor import compare as comparing
+    from trainmon.monitor.alignment import AXES
+    from trainmon.monitor.document import dumps
+    from trainmon.monitor.judge import judge
+
+    found = judge(list(targets), cwd=Path.cwd())
+    _say_problems(found)
+    runs = [run for run in found.runs if run.series]
+    if len(runs) < 2:
+        _fail(f"compare needs two runs with metrics, found {len(runs)}")
+    by = next((known for known in AXES if known == axis), None)
+    results = [comparing.compare(runs, signal, by) for signal in signals or ("loss.train",)]
+    if form == "json":
+        _print(dumps(comparing.document(results)))
+    elif form == "csv":
+        _print("".join(comparing.table_csv(result) for result in results).rstrip("\n"))
+    else:
+        _print("\n\n".join(comparing.text(result, markdown=form == "markdown") for result in results))
+    sys.exit(2 if all(standing.value is None for result in results for standing in result.standings) else 0)
 
 
 @main.command(epilog="Exit status: 0, or that of `watch`.")
