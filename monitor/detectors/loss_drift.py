@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from typing import ClassVar
 
 from trainmon.monitor.detectors.base import CheckView, Detector
@@ -21,24 +20,27 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.divergence import Divergence
-from trainmon.monitor.detectors.shift_track import BLOCKS, Block, BlockSeries, change_point, robust_sigma
+from trainmon.monitor.detectors.shift_track import BLOCKS, Block, BlockSeries, change_point
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.batch_noise import BatchNoise
 from trainmon.monitor.thresholds import Thresholds
 
 LOSS = SignalKey("loss.train")
 LEVEL_BLOCKS = 20  # the level is the mean of 20 block medians: at least 500 steps and 100 values
 ABRUPT = 0.6  # a rise of which one jump between neighbouring segments made this share is a shift, not a drift
-MIN_BENDS = 10
+LEAST_VALUES = 20  # above the lowest level
+SHORT_BLOCKS = 8
+SHORT_SIGMAS = 5.0
+JUMP_SIGMAS = 3.0
 
 
 class DriftTrack:
     """The level (mean of 20 blocks) against the lowest level the run has had.
 
-    It must be 5% and 4 sigma above for at least 500 steps and 100 values. Sigma is that of a difference of two
-    such levels: from the bends of the curve (second differences of levels 20 blocks apart, six times a level's
-    variance), in which a falling curve drops out and slow noise does not, and never less than what the noise of
-    neighbouring blocks gives.
+    It must be 5% and 4 sigma above for at least 500 steps and 100 values; a steep rise shows sooner in the mean of the
+    last 8 blocks, for which 5 sigma are asked. Sigma is `BatchNoise`: that of short stretches from which the
+    curve's slope has dropped out, so that neither learning nor the drift itself counts as noise.
     """
 
     def __init__(self, key: SignalKey, limits: Thresholds) -> None:
@@ -49,8 +51,7 @@ class DriftTrack:
         self.steps = limits["drift.steps"]
         self.values = limits["drift.values"]
         self.blocks: deque[Block] = deque(maxlen=2 * LEVEL_BLOCKS + BLOCKS)
-        self.levels: deque[float] = deque(maxlen=LEVEL_BLOCKS + 1)
-        self.pairs: deque[float] = deque(maxlen=200)
+        self.noise = BatchNoise()
         self.lowest = math.inf
         self.lowest_at: Place | None = None
         self.since_values = 0
@@ -62,27 +63,25 @@ class DriftTrack:
         self.series.on_restart = self._restart
 
     def _restart(self, carries_on: bool, step: float) -> None:
-        self.levels.clear()
         self.blocks.clear()
+        self.noise.interrupt()
         if self.open is not None and step <= self.open.first.step:
             self.open = None
         if self.open is None and self.lowest_at is not None and step <= self.lowest_at.step:
             carries_on = False  # the lowest level was reached on the branch that a roll-back abandons
         if not carries_on:
-            self.pairs.clear()
+            self.noise = BatchNoise()
             self.lowest = math.inf
             self.open = None
             self.steepest = 0.0
 
     def _on_block(self, block: Block, row: int, found: Found) -> None:
         self.blocks.append(block)
+        self.noise.update(block.u)
         if len(self.blocks) < LEVEL_BLOCKS:
             return
         recent = [b.u for b in list(self.blocks)[-LEVEL_BLOCKS:]]
         level = sum(recent) / LEVEL_BLOCKS
-        self.levels.append(level)
-        if len(self.levels) > LEVEL_BLOCKS:
-            self.pairs.append(level - self.levels[0])
         if level < self.lowest:
             self.lowest, self.lowest_at = level, block.last
             self.since_values = 0
@@ -93,36 +92,37 @@ class DriftTrack:
             self.steepest = max(self.steepest, (sum(now) - sum(then)) / BLOCKS)
         self._judge(level, recent, block, row, found)
 
-    def _sigma(self, recent: list[float]) -> float:
-        """Sigma of the difference between two levels."""
-        steps = [b - a for a, b in pairwise(recent)]
-        noise = robust_sigma(steps) / math.sqrt(2)
-        own = noise * math.sqrt(2 / LEVEL_BLOCKS)
-        bends = [b - a for a, b in zip(list(self.pairs)[:-LEVEL_BLOCKS], list(self.pairs)[LEVEL_BLOCKS:], strict=True)]
-        if len(bends) >= MIN_BENDS:
-            return max(own, robust_sigma(bends) * math.sqrt(2 / 6))
-        return 2 * own
-
     def _judge(self, level: float, recent: list[float], block: Block, row: int, found: Found) -> None:
         self.judged += 1
-        rise = level - self.lowest
         at = self.lowest_at
         if at is None:
             return
         if self.open is not None:
             self._go_on(self.open, level, block, row, found)
             return
-        self.highest = max(self.highest, rise)
-        if rise < self.warn or block.last.step - at.step < self.steps or self.since_values < self.values:
+        self.highest = max(self.highest, level - self.lowest)
+        if block.last.step - at.step < self.steps or self.since_values < LEAST_VALUES:
             return
-        if rise < self.sigmas * self._sigma(recent) or self.steepest > ABRUPT * rise:
+        rise = level - self.lowest
+        short = sum(recent[-SHORT_BLOCKS:]) / SHORT_BLOCKS - self.lowest
+        lucky = self._luck()
+        slow = rise >= max(self.warn, self.sigmas * self.noise.sigma(LEVEL_BLOCKS, LEVEL_BLOCKS) + lucky)
+        soon = short >= max(self.warn, SHORT_SIGMAS * self.noise.sigma(SHORT_BLOCKS, LEVEL_BLOCKS) + lucky)
+        # What a jump between neighbouring segments made is a shift, which has a check of its own.
+        jump = self.steepest - JUMP_SIGMAS * self.noise.sigma(BLOCKS, BLOCKS)
+        if not (slow or soon) or jump > ABRUPT * max(rise, short):
             return
         first = change_point(list(self.blocks)[-2 * LEVEL_BLOCKS :])
         if first.step < at.step:
             first = at
-        self.open = _Rise(first, self.lowest, rise, block.last)
-        self.open.weigh(rise, self.fail)
+        self.open = _Rise(first, self.lowest, max(rise, short), block.last)
+        self.open.weigh(max(rise, short), self.fail)
         found.append((row, self._said("open", self.open, block.last)))
+
+    def _luck(self) -> float:
+        """How far the lowest of so many noisy levels lies below a typical one: sigma of a level, sqrt(2 log n)."""
+        levels = max(self.judged / LEVEL_BLOCKS, 1.0)
+        return self.noise.sigma(2 * LEVEL_BLOCKS, 2 * LEVEL_BLOCKS) * math.sqrt(2 * math.log(levels))
 
     def _go_on(self, drift: _Rise, level: float, block: Block, row: int, found: Found) -> None:
         rise = level - drift.base

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import Found, Rl, SeriesDetector, Track, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.heldout_trend import HELD_OUT, HeldOutTrend
 from trainmon.monitor.detectors.shift_rule import ShiftTrack
 from trainmon.monitor.finding import CheckResult, Finding, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
 
 LOSS = SignalKey("loss.train")
 
@@ -21,14 +23,22 @@ class LossShift(SeriesDetector):
 
     id: ClassVar[str] = "loss.shift"
     name: ClassVar[str] = "Loss Level"
-    signals: ClassVar[tuple[str, ...]] = ("loss.train",)
+    signals: ClassVar[tuple[str, ...]] = ("loss.train", *HELD_OUT)
     watched: ClassVar[tuple[str, ...]] = ("loss.train",)
     order: ClassVar[int] = 11
     triage: ClassVar[str] = "loss"
 
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.held_out = HeldOutTrend()
+
+    def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
+        """Evaluations are consulted about a shift."""
+        self.held_out.feed(frame)
+
     def make_track(self, key: SignalKey) -> Track:
         """A shift track; the loss of a policy is not judged."""
-        return _NotPolicy(ShiftTrack(key, self.limits))
+        return _NotPolicy(ShiftTrack(key, self.limits, held_out=self.held_out))
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

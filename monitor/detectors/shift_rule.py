@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
 from collections.abc import Iterable
 
 from trainmon.monitor.detectors.common import Found, Place, finding
+from trainmon.monitor.detectors.heldout_trend import HeldOutTrend, fell
 from trainmon.monitor.detectors.shift_track import BLOCKS, Block, BlockSeries, change_point, robust_sigma
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
@@ -28,8 +30,16 @@ class ShiftTrack:
     autocorrelation and the falling curve at once.
     """
 
-    def __init__(self, key: SignalKey, limits: Thresholds, noun: str = "loss", kind: str = "level_shift") -> None:
+    def __init__(
+        self,
+        key: SignalKey,
+        limits: Thresholds,
+        noun: str = "loss",
+        kind: str = "level_shift",
+        held_out: HeldOutTrend | None = None,
+    ) -> None:
         self.key = key
+        self.held_out = held_out
         self.noun = noun
         self.kind = kind
         self.warn = math.log1p(limits["shift.warn"])
@@ -77,7 +87,7 @@ class ShiftTrack:
             if gap > bar and min(segment) - level > 0.6 * bar:
                 first = change_point(recent[REFERENCE - 1 :])
                 self.open = _OpenShift(first, level, bar, gap, block.last)
-                self.open.weigh(self, [b.u for b in recent[REFERENCE:]])
+                self.open.weigh(self, [b.u for b in recent[REFERENCE:]], row)
                 found.append((row, self._said("open", self.open, block.last)))
                 return
         self.gaps.append(gap)
@@ -108,7 +118,11 @@ class ShiftTrack:
         if back:
             return
         shift.last = block.last
-        if shift.weigh(self, [b.u for b in list(self.blocks)[-BLOCKS:]]):
+        before = shift.severity
+        news = shift.weigh(self, [b.u for b in list(self.blocks)[-BLOCKS:]], row)
+        if shift.severity < before:
+            found.extend((row, said) for said in self._again(shift))
+        elif news:
             found.append((row, self._said("grow", shift, block.last)))
         if shift.count >= ACCEPT_AFTER:
             found.append((row, self._said("grow", shift, block.last)))
@@ -119,9 +133,23 @@ class ShiftTrack:
         at = at._replace(value=math.exp(shift.level + shift.gap))
         return finding(action, self.kind, self.key, shift.severity, at, shift.what, first=shift.first)
 
+    def _again(self, shift: _OpenShift) -> list[Finding]:
+        """A FAIL taken back: the held-out loss has shown since that the model is no worse."""
+        return [
+            self._said("withdraw", shift, shift.last),
+            self._said("open", shift, shift.first),
+            self._said("grow", shift, shift.last),
+        ]
+
     def finish(self) -> Iterable[Finding]:
-        """An open shift reaches to its last block."""
-        return [self._said("grow", self.open, self.open.last)] if self.open is not None else []
+        """An open shift reaches to its last block, and the newest evaluations count."""
+        if self.open is None:
+            return []
+        now = copy.copy(self.open)
+        now.consult(self)
+        if now.severity < self.open.severity:
+            return self._again(now)
+        return [self._said("grow", now, now.last)]
 
 
 class _OpenShift:
@@ -136,8 +164,8 @@ class _OpenShift:
         self.severity = Severity.WARN
         self.what = ""
 
-    def weigh(self, track: ShiftTrack, segment: list[float]) -> bool:
-        """Sets gap, severity and words from the latest four blocks; whether the severity rose."""
+    def weigh(self, track: ShiftTrack, segment: list[float], row: int) -> bool:
+        """Sets gap, severity and words from the latest four blocks; whether there is news."""
         gap = sum(segment) / len(segment) - self.level
         self.gap = max(self.gap, gap)
         before = self.severity
@@ -148,4 +176,17 @@ class _OpenShift:
             f"{track.noun} rose from {math.exp(self.level):.4g} to {math.exp(self.level + self.gap):.4g} "
             f"({100 * math.expm1(self.gap):+.0f}%) at step {self.first.step:g} and stayed there"
         )
+        self.consult(track, row)
         return self.severity > before or not self.count % BLOCKS
+
+    def consult(self, track: ShiftTrack, row: int | None = None) -> None:
+        """Held-out loss that falls on makes this a WARN; words for what it did."""
+        pair = track.held_out.since(self.first.step, row) if track.held_out is not None else None
+        if pair is None:
+            return
+        self.what = self.what.partition(";")[0]
+        if fell(pair):
+            self.severity = Severity.WARN
+            self.what += f"; held-out loss fell meanwhile ({pair[0]:.4g} to {pair[1]:.4g}), so the model is no worse"
+        elif fell((pair[1], pair[0])):
+            self.what += f"; held-out loss rose too ({pair[0]:.4g} to {pair[1]:.4g})"

@@ -83,7 +83,10 @@ def fold(check: str, findings: Iterable[Finding]) -> list[Episode]:
             continue
         before = done[at]
         if said.action == "withdraw":
-            raise AssertionError("no detector withdraws")
+            assert at == len(done) - 1, "only the newest episode is taken back here"
+            done.pop()
+            del current[address]
+            continue
         worse = abs(said.value) > abs(before.worst_value) or before.worst_value != before.worst_value
         ended = said.action == "recover"
         done[at] = replace(

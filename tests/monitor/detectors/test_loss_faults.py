@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import Folded, run
+from tests.monitor.detectors.harness import Folded, cut, run
 from tests.monitor.detectors.synthetic import (
     GRAD,
     LOSS,
@@ -20,6 +21,7 @@ from tests.monitor.detectors.synthetic import (
     at,
     healthy,
     logged_as,
+    power_law,
     ramped,
     rows_of,
     scaled,
@@ -34,7 +36,7 @@ from trainmon.monitor.detectors.loss_spike import LossSpike
 from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import Mark
+from trainmon.tails.record import FloatArray, Mark
 
 QUIET = ("gaussian", "autocorrelated", "heavy")
 STEPS = {1: 3000, 10: 20_000, 100: 120_000}
@@ -372,3 +374,40 @@ def test_thresholds_are_obeyed() -> None:
     deaf = Thresholds().override({"spike.relative": 1.0}, source="flag")
     assert run(LossSpike, [frame], limits=deaf).episodes == []
     assert run(LossSpike, [frame]).result.thresholds["source"] == "default"
+
+
+def evaluated(frame: Frame, every: int, curve: Callable[[FloatArray], FloatArray]) -> Frame:
+    """Held-out loss every so many steps."""
+    held = np.where(frame.steps % every == 0, curve(frame.steps), np.nan)
+    return dataclasses.replace(frame, columns={**frame.columns, SignalKey("eval.nll"): held})
+
+
+def test_a_shift_under_a_falling_held_out_loss_is_a_warning() -> None:
+    frame = scaled(healthy(RunSpec(steps=4000, seed=3)), LOSS, 2001, 1e9, 1.4)
+    told = run(LossShift, [frame])
+    assert [e.severity for e in told.loud] == [Severity.FAIL]
+    falling = evaluated(frame, 500, lambda steps: 5.0 - steps / 2000)
+    for frames in ([falling], cut(falling, [2050, 2330, 2499, 2501])):
+        told = run(LossShift, frames)
+        assert [e.severity for e in told.loud] == [Severity.WARN]
+        assert "held-out loss fell meanwhile (4 to" in told.loud[0].what
+    rising = evaluated(frame, 500, lambda steps: 3.0 + steps / 2000)
+    told = run(LossShift, [rising])
+    assert [e.severity for e in told.loud] == [Severity.FAIL]
+    assert "held-out loss rose too" in told.loud[0].what
+
+
+@pytest.mark.parametrize("cadence", [1, 10])
+@pytest.mark.parametrize("deviation", [0.01, 0.03, 0.06])
+def test_a_drift_does_not_hide_behind_its_own_noise(cadence: int, deviation: float) -> None:
+    at, slope = 3000.0, 0.2 / 3000
+    spec = RunSpec(steps=6000, seed=11, cadence=cadence)
+    frame = healthy(spec)
+    rng = np.random.default_rng(5)
+    hold = np.where(frame.steps > at, power_law(np.array([at]))[0], power_law(frame.steps))
+    loss = hold * np.exp(np.clip((frame.steps - at) * slope, 0, None) + rng.normal(0, deviation, len(frame)))
+    told = run(LossDrift, [dataclasses.replace(frame, columns={LOSS: loss})])
+    found = [f for f in told.findings if f.severity >= Severity.WARN]
+    assert found
+    ideal = (0.05 + 4 * deviation * (2 * cadence / 500) ** 0.5) / slope
+    assert at < found[0].step <= at + 1.5 * ideal + 500 * (cadence > 1)
