@@ -14,7 +14,11 @@ from trainmon.tails.record import TimeKind
 
 _ZONED = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _NAIVE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?"
-_US = r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d"
+_US = r"\d\d/\d\d/(?:\d{4}|\d\d)[ T]\d\d:\d\d:\d\d(?: ?[AP]M)?"
+_MONTH = r"\d\d-[A-Z][a-z]{2}-\d{4} \d\d:\d\d:\d\d"
+_UNIX = r"(?:1[4-9]|2[01])\d{8}(?:\.\d+)?"
+_CTIME = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{3,4})? \d{4}"
+_SYSLOG = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
 _SHORT = r"\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _COMPACT = r"\d{8} \d\d:\d\d:\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
@@ -23,21 +27,35 @@ _LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|[DIWEF])"
 # Tried in turn at the place reached, as often as one fits. Named groups: rank, and one for each kind of time.
 _PREFIX = re.compile(
     r"\s*(?:"
-    r"\[(?:[^\]\s]*:)?(?:rank[-_ ]?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank-7/8]
-    r"|\[[Rr]ank[ -]?(?P<rank2>-?\d+)\](?=\s)"  # [Rank 0]
+    r"\[(?:[^\]\s]*:)?(?:rank[-_ =]?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank-7/8]
+    r"|\[\d+,(?:mpirank:)?(?P<rank4>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun: [1,3]<stdout>:
+    r"|\[(?:pod/[\w./-]+|std(?:out|err))\](?=\s)"  # kubectl logs --prefix
+    r"|std(?:out|err) [FP](?=\s)"  # a container's own log, behind its time
+    r"|\[[Rr]ank[ -]?(?P<rank2>-?\d+)\](?=[\s\[])"  # [Rank 0]
     r"|\[[A-Za-z][\w.-]*:(?P<rank3>\d+)\]:"  # [ip-26-0-147-189:1]:
     rf"|\(\w[\w:.]* pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)"  # ray: (TaskRunner pid=1, ip=1.2.3.4)
     rf"|\[?(?P<zoned>{_ZONED})\]?(?=[\s:,|\[]|$)"
-    rf"|\[?(?P<naive>{_NAIVE})(?: [\w.-]+(?=\]))?\]?(?=[\s:,|\[-]|$)"
+    rf"|\[?(?P<naive>{_NAIVE})(?: [\w.-]+(?=\]))?(?: (?:UTC|GMT))?\]?(?=[\s:,|\[-]|$)"
+    rf"|\((?P<naive2>{_NAIVE})\)"
     rf"|\[?(?P<us>{_US})\]?(?=\s|$)"
+    rf"|\[?(?P<month>{_MONTH})\]?(?=\s|$)"
+    rf"|\[?(?P<ctime>{_CTIME})\]?(?=[\s\[:]|$)"
+    rf"|(?P<syslog>{_SYSLOG})\s+[\w.-]+ [\w./-]+(?:\[\d+\])?:(?=\s)"  # journalctl: Jan 15 10:00:00 host python[9]:
+    rf"|\[?(?P<unix>{_UNIX})\]?(?=\s+[A-Za-z\[])"
     rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"
     rf"|\[?(?P<compact>{_COMPACT})\]?(?=[\s\[]|$)"
     rf"|\[?(?P<clock>{_CLOCK})\]?(?=\s|$)"
-    rf"|\[?(?P<glog>[DIWEF]\d{{3,4}} \d\d:\d\d:\d\d\.\d+)\s+(?:\d+\s+)?[\w./+-]+:\d+\]"  # I0813 17:30:07.6 123 a.py:2]
+    rf"|\[?(?P<glog>[DIWEF](?:20\d\d)?\d{{3,4}} \d\d:\d\d:\d\d\.\d+)\s+(?:\d+\s+)?[\w./+-]+:\d+\]"  # glog
     rf"|\[{_LEVEL}\|[\w./-]+\.py:\d+\]\s+(?P<hf>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) >>"
     rf"|\[{_LEVEL}\|(?P<hf2>{_NAIVE})\]\s+[\w./-]+:\d+ >>"  # [INFO|2024-11-26 23:01:20] logging.py:157 >>
     rf"|\[NeMo {_LEVEL} (?P<nemo>{_NAIVE}) [\w.]+:\d+\]"
-    rf"|\[?\b(?P<level>{_LEVEL})\b\]?(?=[\s:|-])(?:\s*::?)?"
+    rf"|\[{_LEVEL}\|[A-Z]+=\d+(?:\|[^\]\s|]+)*\]:"  # nanotron: [INFO|DP=0|PP=0|TP=0|host]:
+    rf"|\b(?P<level2>{_LEVEL}):[A-Za-z_][\w.]*:(?=\S)"  # logging.basicConfig: INFO:__main__:
+    rf"|\[[\w.]+\]\[{_LEVEL}\]"  # hydra: [__main__][INFO]
+    r"|\[\s*(?P<level3>(?i:debug|info|warning|warn|error|critical|exception))\s*\](?=[\s\[])"  # structlog: [info     ]
+    rf"|\[?\b(?P<level>{_LEVEL})\b\]?(?=[\s:|\[-])(?:\s*::?)?"
+    r"|[\w.]+:[\w<>.]+:\d+(?=\s+-\s)"  # loguru: __main__:train:123 -
+    r"|(?:\[MainThread\]|(?:MainProcess|MainThread|SpawnProcess-\d+)\b)(?:\s+[\w.]+:(?=\s))?"
     r"|\[[-\w./]+:\d+(?::\w+)?\](?: ?:)?"  # [logging.py:96:log_dist]
     r"|\([\w./-]+ \d+\):"  # (main.py 506):
     r"|[\w./]+\.py:\d+(?=\s*[-|\]:\s])"
@@ -48,8 +66,18 @@ _PREFIX = re.compile(
     r")"
 )
 _SRUN = re.compile(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
+_SERVICE = re.compile(
+    r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE
+)  # docker compose: trainer-1  |
+_BULLET = re.compile(r"(?:[^\w\s\x00-\x7f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
+_ON_HOST = re.compile(
+    r"\s*(?!step|iter|epoch|rank)[a-z][\w.]*(?:-[\w.]+)*-\d+\s+(?=(?:global_?)?(?:step|iter|epoch))", re.I
+)
 _HOST = re.compile(r"(?=[\w.-]*\d)[A-Za-z\d](?:[\w-]+\.)*[\w-]*[-\d][\w.-]*: (?![-+\d.])")
-_LOGGER = re.compile(r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+")
+_LOGGER = re.compile(
+    r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
+    r"|[\w.-]+ [\w./-]+\[\d+\]: "  # syslog behind an ISO time: host train[991]:
+)
 _STARTERS = frozenset("[(0123456789DIWEFN-|: \t")
 _MAX_PARTS = 10
 
@@ -91,21 +119,25 @@ def read_prefix(text: str) -> Prefix:
     if match is not None:
         rank, at = match.group(1), match.end()
     elif text[:1] not in _STARTERS or text[:1].isalnum():
-        match = _HOST.match(text)
+        match = _HOST.match(text) or _SERVICE.match(text)
+        if match is None and (text[:1] in "-=" or text[:1] > "\x7f"):
+            match = _BULLET.match(text)
         if match is not None:
             at = match.end()
     elif at == 0 and text[:1] not in _STARTERS:
         return NO_PREFIX
     for _ in range(_MAX_PARTS):
-        if text[at : at + 1] not in _STARTERS and text[at : at + 4] not in _LEVEL_STARTS:
+        start = text[at : at + 4]
+        if start[:1] not in _STARTERS and start not in _LEVEL_STARTS and start not in _DATE_STARTS:
             break
         match = _PREFIX.match(text, at)
         if match is None or match.end() == at:
             break
         at = match.end()
         groups = match.groupdict()
-        rank = groups["rank"] or groups["rank2"] or groups["rank3"] or rank
-        is_warning = is_warning or (groups["level"] or groups["glog"] or "")[:1] == "W"
+        rank = groups["rank"] or groups["rank2"] or groups["rank3"] or groups["rank4"] or rank
+        level = groups["level"] or groups["level2"] or groups["level3"] or groups["glog"] or ""
+        is_warning = is_warning or level[:1] == "W"
         if kind is not TimeKind.ABSOLUTE and (kind is TimeKind.NONE or groups["zoned"]):
             stamp = _time_of(groups)
             if stamp is not None:
@@ -115,16 +147,25 @@ def read_prefix(text: str) -> Prefix:
         match = _LOGGER.match(text, at + (len(text[at:]) - len(text[at:].lstrip()) if at < len(text) else 0))
         if match is not None:
             at = match.end()
+        if kind is not TimeKind.NONE and (match := _ON_HOST.match(text, at)) is not None:
+            at = match.end()
         while text[at : at + 1] in (" ", "\t") and text[at + 1 : at + 2] not in (" ", "\t"):
             at += 1
     return Prefix(at, rank, time, kind, is_clock, is_warning) if at else NO_PREFIX
 
 
 _LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI"})
+_DATE_STARTS = frozenset(
+    {
+        *("Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ", "Dec "),
+        *("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
+    }
+)
 _FORMATS = {
-    "us": "%m/%d/%Y %H:%M:%S",
+    "month": "%d-%b-%Y %H:%M:%S",
     "compact": "%Y%m%d %H:%M:%S",
 }
+_ZONE_NAME = re.compile(r" [A-Z]{3,4}(?= \d{4}$)")
 
 
 def _time_of(groups: dict[str, str | None]) -> tuple[float, TimeKind] | None:
@@ -139,12 +180,23 @@ def _time_of(groups: dict[str, str | None]) -> tuple[float, TimeKind] | None:
         return None
 
 
-_TIME_GROUPS = ("zoned", "naive", "hf", "hf2", "nemo", "short", "us", "compact", "glog", "clock")
+def _us_format(text: str) -> str:
+    """How a stamp that begins with the month is written: year of two or four digits, clock of 12 or 24 hours."""
+    year = "%y" if text[8:9] in " T" else "%Y"
+    return f"%m/%d/{year} " + ("%I:%M:%S %p" if text.endswith((" AM", " PM")) else "%H:%M:%S")
+
+
+_TIME_GROUPS = (
+    *("zoned", "naive", "naive2", "hf", "hf2", "nemo", "short", "us", "month", "ctime", "syslog", "unix", "compact"),
+    *("glog", "clock"),
+)
 _FRACTION = re.compile(r"[.,](\d+)")
 
 
 def _parse(name: str, text: str) -> tuple[float, TimeKind]:
     """Seconds of a stamp of kind `name`. Raises ValueError when it is no date."""
+    if name == "unix":
+        return float(text), TimeKind.ABSOLUTE
     fraction = 0.0
     match = _FRACTION.search(text)
     if match is not None:
@@ -157,8 +209,14 @@ def _parse(name: str, text: str) -> tuple[float, TimeKind]:
         return int(hours) * 3600 + int(minutes) * 60 + int(seconds) + fraction, TimeKind.NAIVE
     if name == "glog":  # no year: only differences count, and 2000 has a 29th of February
         day, clock = text[1:].split(" ")
-        day = day.rjust(4, "0")
+        day = day.rjust(4, "0")[-4:]
         moment = datetime.fromisoformat(f"2000-{day[:2]}-{day[2:]}T{clock}")
+    elif name == "syslog":  # no year either
+        moment = datetime.strptime(f"2000 {text}", "%Y %b %d %H:%M:%S")
+    elif name == "ctime":
+        moment = datetime.strptime(_ZONE_NAME.sub("", text)[4:], "%b %d %H:%M:%S %Y")
+    elif name == "us":
+        moment = datetime.strptime(text.replace("T", " "), _us_format(text))
     elif name == "short":
         moment = datetime.fromisoformat(f"20{text}")
     elif name in _FORMATS:
