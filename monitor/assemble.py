@@ -43,8 +43,12 @@ def assemble(
     revision: int = 0,
     log_context: tuple[LogLine, ...] = (),
     log_context_for: tuple[str, int] | None = None,
+    with_scores: bool = True,
 ) -> RunSnapshot:
-    """The snapshot of a run. `pulse` tells how its data arrives; `problems` what concerns its files."""
+    """The snapshot of a run. `pulse` tells how its data arrives; `problems` what concerns its files.
+
+    `with_scores`: also the series of spike scores, which only screens draw.
+    """
     steps = engine.steps
     total = _number(engine.facts.get("total_steps"))
     span = (steps.first, steps.last) if steps is not None else None
@@ -52,7 +56,7 @@ def assemble(
     results = engine.checks()
     checks = (*results, _job_check(job))
     episodes = _with_job_episode(engine.episodes(), job, engine)
-    series = engine.series_views()
+    series = engine.series_views(with_scores=with_scores)
     triage = walk(checks, STEP_OF_CHECK, episodes, series)
     verdict = overall(checks, has_metrics=any(key.signal.partition(".")[0] in _JUDGED for key in series))
     return RunSnapshot(
@@ -195,7 +199,7 @@ def incidents_with_job(incidents: tuple[Incident, ...], episodes: Sequence[Episo
 def _reason(verdict: Verdict, triage: Sequence[TriageStep]) -> str:
     explaining = next((step for step in triage if step.explains), None)
     if explaining is not None:
-        return f"{explaining.title}: {explaining.what}"
+        return explaining.what
     return {Verdict.PASS: "nothing wrong found", Verdict.NO_DATA: "nothing could be judged"}.get(verdict, "")
 
 

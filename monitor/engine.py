@@ -84,6 +84,7 @@ class RunEngine:
         self._state = _State(core, Sources(core, sources))
         self._ahead: _State | None = None
         self._shown_ahead: dict[str, int] = {}
+        self._is_settled = True
         self._judged: tuple[Episode, ...] | None = None
         self._acknowledged: set[str] = set()
         self._snoozed: dict[str, float] = {}
@@ -94,14 +95,18 @@ class RunEngine:
         """Takes in what one reading of `source` gave. `restarted`: the file was truncated or replaced before it."""
         self._ahead = None
         self._judged = None
+        self._is_settled = False
         self._state.sources.feed(source, parsed, self._mapper, self._listener(), restarted=restarted)
 
     def settle(self) -> None:
-        """All that was fed is looked at, also what waits for later rows to be certain of.
+        """All that was fed is looked at, also what waits for later rows to be certain of. Free when nothing was fed.
 
         Where rows wait because only the next ones tell a restart from other reasons for a smaller step, they are
         decided in a copy: feeding on undecides them again.
         """
+        if self._is_settled:
+            return
+        self._is_settled = True
         self._judged = None
         self._state.sources.settle(self._listener())
         if not self._state.sources.undecided or self._ahead is not None:
@@ -153,11 +158,11 @@ class RunEngine:
     def _now(self) -> _State:
         return self._ahead or self._state
 
-    def series_views(self) -> dict[SignalKey, SeriesView]:
-        """Every series for drawing; arrays are shared, never copied."""
+    def series_views(self, *, with_scores: bool = True) -> dict[SignalKey, SeriesView]:
+        """Every series for drawing; arrays are shared, never copied. The spike scores are worked out when asked for."""
         core = self._now.core
         views = core.store.views(core.raw_keys, core.derivation.texts)
-        for score in core.scores:
+        for score in core.scores if with_scores else ():
             view = score.view()
             if view is not None and score.key not in views:
                 views[score.key] = view
@@ -210,6 +215,12 @@ class RunEngine:
     def snooze(self, episode_id: str, until: float) -> None:
         """Silences an episode until the wall-clock time `until`, seconds since the epoch."""
         self._snoozed[episode_id] = until
+
+    @property
+    def next_wake_s(self) -> float:
+        """Seconds until a snoozed episode speaks again; infinite when none is snoozed."""
+        now = self._clock.wall()
+        return min((until - now for until in self._snoozed.values() if until > now), default=np.inf)
 
     @property
     def attempts(self) -> tuple[tuple[float, float], ...]:

@@ -23,7 +23,10 @@ _LOOK_INTERVAL_S = 0.2
 
 
 class EventStream:
-    """Turns successive snapshots into events, each said once: run, state, note, episode (again when it changed)."""
+    """Turns successive snapshots into events, each said once: run, state, note, episode.
+
+    An episode is said again when it changed, and a last time with `withdrawn` when it was taken back.
+    """
 
     def __init__(self, emit: Callable[[dict[str, object]], None]) -> None:
         self._emit = emit
@@ -31,6 +34,8 @@ class EventStream:
         self._episodes: dict[tuple[str, str], Episode] = {}
         self._notes: set[tuple[str, str, int, str]] = set()
         self._problems: set[str] = set()
+        self._announced: set[str] = set()
+        self._read: set[str] = set()
 
     def take(self, fleet: FleetSnapshot) -> None:
         """Emits what `fleet` says for the first time."""
@@ -42,10 +47,18 @@ class EventStream:
             self._run(run)
 
     def _run(self, run: RunSnapshot) -> None:
-        if run.name not in self._states:
+        if run.name not in self._announced:
+            self._announced.add(run.name)
             self._emit(
                 {"event": "run", "run": run.name, "target": run.target, "files": [file.path for file in run.files]}
             )
+        for problem in run.problems:
+            if problem not in self._problems:
+                self._problems.add(problem)
+                self._emit({"event": "problem", "run": run.name, "text": problem})
+        if run.progress < 1.0 and run.name not in self._read:
+            return  # what a log seems to say in its middle is not what it says
+        self._read.add(run.name)
         if self._states.get(run.name) != run.state.value:
             self._states[run.name] = run.state.value
             self._emit(
@@ -63,6 +76,10 @@ class EventStream:
             if self._episodes.get((run.name, episode.id)) != episode:
                 self._episodes[run.name, episode.id] = episode
                 self._emit({"event": "episode", "run": run.name, **episode_entry(episode)})
+        standing = {episode.id for episode in run.episodes}
+        for name, identity in [key for key in self._episodes if key[0] == run.name and key[1] not in standing]:
+            gone = self._episodes.pop((name, identity))
+            self._emit({"event": "episode", "run": name, **episode_entry(gone), "withdrawn": True})
 
     def _note(self, name: str, note: Note) -> None:
         identity = (name, note.source, note.line_no, note.kind.value)
@@ -138,8 +155,13 @@ def _follow(
         now = clock.monotonic()
         if bytes_read != newest or fleet.reading:
             newest, changed_s = bytes_read, now
-        ended = bool(fleet.runs) and not fleet.reading and all(run.state in ENDED for run in fleet.runs)
+        ended = bool(fleet.runs) and not fleet.reading and all(map(_has_ended, fleet.runs))
         idle = until_idle_s is not None and now - changed_s >= until_idle_s
         if stopping.is_set() or ended or idle:
             return fleet
         stopping.wait(_LOOK_INTERVAL_S)
+
+
+def _has_ended(run: RunSnapshot) -> bool:
+    """Whether the job is over, or nothing more can come (standard input was closed)."""
+    return run.state in ENDED or not run.live

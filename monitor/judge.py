@@ -32,12 +32,20 @@ def find(targets: list[str], cwd: Path) -> Discovery:
     return discover(targets, cwd)
 
 
-def judge(targets: list[str], *, cwd: Path, clock: Clock | None = None, limits: Thresholds | None = None) -> Judgement:
-    """Reads every run of the targets to its end and judges it."""
+def judge(
+    targets: list[str],
+    *,
+    cwd: Path,
+    clock: Clock | None = None,
+    limits: Thresholds | None = None,
+    with_scores: bool = True,
+) -> Judgement:
+    """Reads every run of the targets to its end and judges it. `with_scores`: also the series of spike scores."""
     clock = clock or SystemClock()
     discovery = find(targets, cwd)
     runs = tuple(
-        watched.snapshot(live=False) for _, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds())
+        watched.snapshot(live=False, with_scores=with_scores)
+        for _, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds())
     )
     return Judgement(runs, discovery.problems, discovery.searched, named_unjudged=bool(discovery.problems))
 

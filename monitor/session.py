@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import is_
 from pathlib import Path
 from typing import Final
 
@@ -27,12 +28,16 @@ from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
 from trainmon.tails.reader import Lines
 
-# A screen draws at most 10 times a second; half of that is the least at which a curve still looks live.
-PUBLISH_INTERVAL_S: Final = 0.2
-# Ages and job states move on without new data; once a second is as fine as they are shown.
+# A screen draws at most 10 times a second: twice as often, and no new value waits for more than half a frame.
+PUBLISH_INTERVAL_S: Final = 0.05
+# Making snapshots takes at most this share of the time, however many runs are read at once.
+PUBLISH_SHARE: Final = 0.2
+# Silences and file states move on without new data; once a second is as fine as they are shown.
 HEARTBEAT_S: Final = 1.0
 # One turn of the engine works at most this long before it publishes, so that loading never looks frozen.
 TURN_BUDGET_S: Final = 0.1
+# What a screen asks for is looked at so often while nothing comes.
+_REQUEST_WAIT_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ class Monitor:
         self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._failure = ""
+        self._due_at_s = self._beat_at_s = 0.0
         self._latest = FleetSnapshot((), reading=True, status="looking for runs")
         self._thread = threading.Thread(target=self._work, name="trainmon-engine", daemon=True)
 
@@ -125,42 +131,44 @@ class Monitor:
             self._thread.join(timeout=1.0)
 
     def _work(self) -> None:
-        published_s = -HEARTBEAT_S
         while not self._stopping.is_set():
             try:
-                changed = self._turn()
-                now = self._clock.monotonic()
-                waited = now - published_s
-                if (changed and waited >= PUBLISH_INTERVAL_S) or waited >= HEARTBEAT_S:
-                    self._publish(everything=waited >= HEARTBEAT_S)
-                    published_s = now
+                self._turn()
+                self._publish_when_due()
             except Exception as error:  # the engine thread's top: the screen says so and keeps what it has
                 self._failure = f"internal error, data may be incomplete: {type(error).__name__}: {error}"
                 self._latest = replace(self._latest, problems=(*self._intake.problems, self._failure))
                 self._clock.sleep(HEARTBEAT_S)
 
-    def _turn(self) -> bool:
+    def _turn(self) -> None:
+        """Takes what came, waiting for it until the next snapshot is due."""
         while not self._requests.empty():
             request = self._requests.get()
             if request.run in self._runs:
                 request.apply(self._runs[request.run])
                 self._runs[request.run].dirty = True
-        deadline = self._clock.monotonic() + TURN_BUDGET_S
-        timeout_s = PUBLISH_INTERVAL_S
-        while self._clock.monotonic() < deadline:
-            items = self._intake.get(timeout_s)
-            if not items:
-                break
+        now = self._clock.monotonic()
+        deadline = now + TURN_BUDGET_S
+        is_dirty = any(run.dirty for run in self._runs.values())
+        timeout_s = min(max(self._due_at_s - now, 0.0), _REQUEST_WAIT_S) if is_dirty else _REQUEST_WAIT_S
+        while items := self._intake.get(timeout_s):
             timeout_s = 0.0
             for item in items:
                 self._take(item)
-        return any(run.dirty for run in self._runs.values())
+            if self._clock.monotonic() >= deadline:
+                return
 
     def _take(self, item: IntakeItem) -> None:
-        watched = self._runs.get(item.run_name)
-        if watched is None:
-            watched = self._runs[item.run_name] = WatchedRun(partial(self._engine_for, item.run_name), self._clock)
-        watched.take(item)
+        watched = self._run(item.run_name)
+        try:
+            watched.take(item)
+        except Exception as error:  # the top of one run's work: it says so, the others go on
+            watched.fail(error)
+
+    def _run(self, name: str) -> WatchedRun:
+        if name not in self._runs:
+            self._runs[name] = WatchedRun(partial(self._engine_for, name), self._clock)
+        return self._runs[name]
 
     def _engine_for(self, name: str, settings: Settings) -> RunEngine:
         known = (run for run in self._intake.runs if run.name == name)
@@ -170,19 +178,51 @@ class Monitor:
             engine.on_frame = record_events(name, self._on_record)
         return engine
 
-    def _publish(self, *, everything: bool) -> None:
+    def _publish_when_due(self) -> None:
+        began = self._clock.monotonic()
+        is_beat = began >= self._beat_at_s
+        if not is_beat and (began < self._due_at_s or not any(run.dirty for run in self._runs.values())):
+            return
+        if is_beat:
+            self._beat_at_s = began + HEARTBEAT_S
+        self._publish()
+        now = self._clock.monotonic()
+        self._due_at_s = now + max(PUBLISH_INTERVAL_S, (now - began) / PUBLISH_SHARE)
+
+    def _publish(self) -> None:
+        """Publishes a fleet with new snapshots of those runs that say something else now."""
+        is_scanned = self._intake.is_scanned  # asked first: what the scan found must be among the runs
+        for files in self._intake.runs:
+            self._run(files.name).expect([str(file.path) for file in files.files if file.role != "config"])
         for name, watched in self._runs.items():
-            if watched.dirty or everything or name not in self._snapshots:
-                if everything and not watched.dirty:
-                    watched.engine.settle()
-                self._snapshots[name] = watched.snapshot(live=True)
-        reading = not self._intake.is_scanned or any(run.progress < 1.0 for run in self._snapshots.values())
-        status = watched_by(self._snapshots.values()) if self._runs else self._intake.discovery.searched
-        problems = (*self._intake.problems, *((self._failure,) if self._failure else ()))
-        self._latest = FleetSnapshot(
+            if watched.dirty or watched.looks_else() or name not in self._snapshots:
+                self._snapshots[name] = self._snapshot(name, watched)
+        fleet = FleetSnapshot(
             tuple(self._snapshots.values()),
-            problems=problems,
-            status=status,
+            problems=(*self._intake.problems, *((self._failure,) if self._failure else ())),
+            status=watched_by(self._snapshots.values()) if self._runs else self._intake.discovery.searched,
             taken_at=self._clock.wall(),
-            reading=reading,
+            reading=not is_scanned or not all(run.is_read for run in self._runs.values()),
         )
+        if not _says_the_same(fleet, self._latest):
+            self._latest = fleet
+
+    def _snapshot(self, name: str, watched: WatchedRun) -> RunSnapshot:
+        try:
+            watched.settle()
+            return watched.snapshot(live=True, with_scores=watched.is_read)
+        except Exception as error:  # as in `_take`: the last good snapshot stays, and says what happened
+            watched.fail(error)
+            watched.dirty = False
+            last = self._snapshots.get(name)
+            if last is None:
+                watched.forget()
+                return watched.snapshot(live=True)
+            return replace(last, problems=(watched.failure, *last.problems), revision=last.revision + 1)
+
+
+def _says_the_same(fleet: FleetSnapshot, before: FleetSnapshot) -> bool:
+    """Whether nothing but the time differs; runs are compared by identity."""
+    same_runs = len(fleet.runs) == len(before.runs) and all(map(is_, fleet.runs, before.runs))
+    told = (fleet.problems, fleet.status, fleet.reading)
+    return same_runs and told == (before.problems, before.status, before.reading)

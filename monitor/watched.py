@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -9,16 +10,20 @@ import numpy as np
 
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.job import Pulse
+from trainmon.monitor.job import Pulse, silence_limit_s
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.clock import Clock
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Block, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
+from trainmon.tails.text import printable
 
 _KEPT_GAPS = 1000
 _KEPT_LINES = 2000
+# Ages are shown in whole seconds.
+_LEAST_AGE_S = 1.0
+_NEARLY = 0.999
 
 
 class Rhythm:
@@ -69,13 +74,17 @@ class WatchedRun:
         self.log_context_for: tuple[str, int] | None = None
         self.revision = 0
         self.dirty = True
+        self.failure = ""
+        self._expected = 0
         self._clock = clock
         self._rhythm = Rhythm()
         self._lines: deque[LogLine] = deque(maxlen=_KEPT_LINES)
         self._caught_up: set[str] = set()
+        self._ended: set[str] = set()
         self._seen_growing = False
         self._last_arrival_s: float | None = None
         self._stated_at_s: dict[str, float] = {}
+        self._looks_else_at_s = math.inf
 
     @property
     def engine(self) -> RunEngine:
@@ -83,6 +92,30 @@ class WatchedRun:
         if self._engine is None:
             self._engine = self._make(self.settings)
         return self._engine
+
+    def expect(self, logs: Sequence[str]) -> None:
+        """The paths of the run's logs, as far as they were found; until each was read once, the run is being read."""
+        if len(logs) == self._expected:
+            return
+        if not self._stated_at_s:
+            self.files = {path: FileStatus(path, "", 0, 0, 0, 0, 0) for path in logs}
+        self._expected = len(logs)
+        self.dirty = True
+
+    @property
+    def is_read(self) -> bool:
+        """Whether every log that is known was read to its end once."""
+        return len(self._caught_up) >= self._expected
+
+    def fail(self, error: Exception) -> None:
+        """The run's engine raised: what it holds is no longer sure and nothing more is given to it."""
+        words = f"{type(error).__name__}: {printable(str(error), 200)}"
+        self.failure = f"internal error, this run is no longer judged ({words}); please report it"
+        self.dirty = True
+
+    def forget(self) -> None:
+        """Begins with an engine that knows nothing: the one there is cannot even say what it holds."""
+        self._engine = None
 
     def take(self, item: IntakeItem) -> None:
         """Takes what one poll of one file gave."""
@@ -94,12 +127,15 @@ class WatchedRun:
         caught_up = path in self._caught_up
         for block in parsed.blocks:
             self._rhythm.add(block, now, live=caught_up)
-        if not item.update.is_empty:
+        if not item.update.is_empty and not self.failure:
             self.engine.feed(path, parsed, item.update.restarted)
             if caught_up:
                 self._seen_growing = True
                 self._last_arrival_s = now
         if status.read_bytes >= status.size_bytes:
+            self._caught_up.add(path)
+        if item.is_ended:
+            self._ended.add(path)
             self._caught_up.add(path)
         self.files[path] = status
         self._stated_at_s[path] = now
@@ -127,9 +163,12 @@ class WatchedRun:
 
     @property
     def progress(self) -> float:
-        """Share of the known bytes that were read, 0 to 1."""
+        """Share of the known bytes that were read, 0 to 1; below 1 until all files were seen."""
         size = sum(max(file.size_bytes, file.read_bytes) for file in self.files.values())
-        return sum(file.read_bytes for file in self.files.values()) / size if size else 1.0
+        share = sum(file.read_bytes for file in self.files.values()) / size if size else 1.0
+        if self.is_read:
+            return share
+        return min(share * min(len(self._stated_at_s) / self._expected, 1.0), _NEARLY)
 
     def pulse(self) -> Pulse:
         """How the data arrives, now."""
@@ -137,26 +176,52 @@ class WatchedRun:
         ages = [
             file.newest_age_s + now - self._stated_at_s[path]
             for path, file in self.files.items()
-            if file.newest_age_s is not None
+            if file.newest_age_s is not None and path in self._stated_at_s
         ]
         if self._last_arrival_s is not None:
             ages.append(now - self._last_arrival_s)
         return Pulse(min(ages) if ages else None, self._rhythm.p99_s, self._seen_growing)
 
-    def snapshot(self, *, live: bool) -> RunSnapshot:
-        """All that is known now. Clears `dirty`."""
+    def settle(self) -> None:
+        """Shows also what waits for other files, once all were read: from then on they come side by side."""
+        if self.is_read and self._engine is not None and not self.failure:
+            self._engine.settle()
+
+    def looks_else(self) -> bool:
+        """Whether time alone has changed what a snapshot says: silence that is judged, or a snooze that is over."""
+        return self._clock.monotonic() >= self._looks_else_at_s
+
+    def snapshot(self, *, live: bool, with_scores: bool = True) -> RunSnapshot:
+        """All that is known now. Clears `dirty`. `live`: it is followed. `with_scores`: as for `assemble`."""
+        live = live and not (self._ended and len(self._ended) >= self._expected)
         self.dirty = False
         self.revision += 1
+        engine = self._engine
+        if engine is None:  # settings may still come: until the first record, what there is to say needs no engine
+            engine = self._make(self.settings)
+        pulse = self.pulse()
+        self._looks_else_at_s = self._clock.monotonic() + _lasts_s(pulse, engine) if live else math.inf
         problems = [file.problem for file in self.files.values() if file.problem]
         return assemble(
-            self.engine,
+            engine,
             tuple(self.files.values()),
             tuple(self._lines),
-            self.pulse(),
+            pulse,
             live=live,
             progress=self.progress,
-            problems=(*self.problems.values(), *problems),
+            problems=(*([self.failure] if self.failure else []), *self.problems.values(), *problems),
             revision=self.revision,
             log_context=self.log_context,
             log_context_for=self.log_context_for,
+            with_scores=with_scores,
         )
+
+
+def _lasts_s(pulse: Pulse, engine: RunEngine) -> float:
+    """How long a snapshot stays true when nothing comes: its words tell the age of the data to a tenth."""
+    snoozed_s = engine.next_wake_s
+    if pulse.age_s is None:
+        return snoozed_s
+    patience = silence_limit_s(engine.steps is not None, pulse.gap_p99_s, engine.limits)
+    until = [limit - pulse.age_s for limit in (patience / 2, patience) if limit >= pulse.age_s]
+    return max(min([*until, max(_LEAST_AGE_S, pulse.age_s / 10), snoozed_s]), _LEAST_AGE_S)

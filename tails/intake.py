@@ -195,6 +195,7 @@ class Intake:
                         self._start_stdin(name)
                     else:
                         sources.append(self._source(name, file, mounts))
+        sources.sort(key=lambda pair: pair[1].role != "config")  # settings hold from the first record on
         for reader, source in sources:
             reader.add(source)
         self._is_scanned.set()

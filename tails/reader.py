@@ -253,7 +253,12 @@ class Reader(threading.Thread):
         if isinstance(source.tail, Tail):
             source.tail.watched_by = by
         self._backlog.append(source.path)
-        self._backlog = deque(sorted(self._backlog, key=_age))
+        # Settings come first: they hold from the first record on. Then the newest: somebody waits for those.
+        self._backlog = deque(sorted(self._backlog, key=lambda path: (not self._is_config(path), _age(path))))
+
+    def _is_config(self, path: Path) -> bool:
+        source = self._sources.get(path)
+        return source is not None and source.role == "config"
 
     def _forget(self, path: Path) -> None:
         self._sources.pop(path, None)
