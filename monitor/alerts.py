@@ -89,7 +89,7 @@ class AlertBook:
         address = (episode.check, episode.kind, episode.signal)
         if self._open.get(address) == episode.id:
             del self._open[address]
-        what = f"{episode.what}; {how}" if episode.what else how
+        what = f"{episode.what or episode.kind.replace('_', ' ')} ({how})"
         self._keep(
             replace(episode, severity=severity, recovered=True, what=what, detail={**episode.detail, "ended": how})
         )

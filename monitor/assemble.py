@@ -65,7 +65,7 @@ def assemble(
         state=job.state,
         state_reason=job.reason,
         verdict=verdict,
-        verdict_reason=_reason(verdict, triage),
+        verdict_reason=_reason(verdict, triage, checks),
         first_step=span[0] if span else None,
         last_step=span[1] if span else None,
         step_count=steps.count if steps is not None else 0,
@@ -196,10 +196,16 @@ def incidents_with_job(incidents: tuple[Incident, ...], episodes: Sequence[Episo
     )
 
 
-def _reason(verdict: Verdict, triage: Sequence[TriageStep]) -> str:
+def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[CheckResult]) -> str:
+    """The first check of the explaining step that carries the verdict, in its own words."""
     explaining = next((step for step in triage if step.explains), None)
     if explaining is not None:
-        return explaining.what
+        telling = (
+            check.what
+            for check in checks
+            if check.verdict is verdict and not check.advisory and STEP_OF_CHECK.get(check.id) == explaining.id
+        )
+        return next(telling, explaining.what)
     return {Verdict.PASS: "nothing wrong found", Verdict.NO_DATA: "nothing could be judged"}.get(verdict, "")
 
 

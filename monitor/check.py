@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 
+from trainmon.monitor.amount import amount, named
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
 from trainmon.monitor.job import ENDED, duration
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.thresholds import short_names
 from trainmon.tails.text import printable
 
 FIRST_FIVE = ("loss.spike", "grad.norm", "lr.schedule", "batch.ratio", "loss.plateau")
 _WIDTH = 100
+_NAME = 64
+_EPISODES = 5
 
 
 def exit_status(runs: Sequence[RunSnapshot], *, strict: bool, named_unjudged: bool = False) -> int:
@@ -51,6 +56,8 @@ def report(run: RunSnapshot, *, quiet: bool = False) -> str:
     shown = [check for check in checks if check.verdict is not Verdict.NOT_APPLICABLE]
     first = [check for check in shown if check.id in order]
     rest = [check for check in shown if check.id not in order and check.verdict is not Verdict.NO_DATA]
+    # What the header says already is not said again.
+    rest = [check for check in rest if check.id != "job.state" or check.verdict is not Verdict.PASS]
     for check in first + rest:
         if not quiet or check.verdict in (Verdict.FAIL, Verdict.WARN):
             lines += _check(check, run.episodes)
@@ -68,13 +75,13 @@ def report(run: RunSnapshot, *, quiet: bool = False) -> str:
 
 
 def _title(run: RunSnapshot) -> str:
-    return (
-        f"Training Stability Report: {printable(run.name)}  [{run.verdict.value}]  {printable(run.verdict_reason, 300)}"
-    )
+    return f"Training Stability Report: {printable(run.name, _NAME)}  [{run.verdict.value}]"
 
 
 def _header(run: RunSnapshot) -> list[str]:
     lines = []
+    if run.verdict_reason:
+        lines += _wrap(f"verdict    {run.verdict.value}: {printable(run.verdict_reason, 400)}", "", " " * 11)
     if run.last_step is not None:
         total = f" of {run.total_steps:g}" if run.total_steps is not None else ""
         key = f" (key: {printable(run.step_key, 60)})" if run.step_key else " (no step in the log: records are counted)"
@@ -107,44 +114,56 @@ def _check(check: CheckResult, episodes: Sequence[Episode]) -> list[str]:
         if check.why:
             lines += _wrap(printable(check.why, 600), "       ", "       ")
         mine = [episode for episode in episodes if episode.check == check.id and episode.severity >= Severity.WARN]
-        mine.sort(key=lambda episode: (-episode.severity, episode.first_step))
-        lines += [f"       - {_episode(episode)}" for episode in mine[:5]]
-        if len(mine) > 5:
-            lines.append(f"       - and {len(mine) - 5} more (--json lists all)")
-        limits = {name: value for name, value in check.thresholds.items() if name != "source"}
-        if limits:
-            text = ", ".join(
-                f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in limits.items()
-            )
-            lines += _wrap(f"limits: {text} ({check.thresholds.get('source', 'default')})", "       ", "         ")
+        mine.sort(key=lambda episode: (episode.recovered, -episode.severity, episode.first_step))
+        for episode in mine[:_EPISODES]:
+            lines += _wrap(f"- {_episode(episode, alone=len(mine) == 1)}", "       ", "         ")
+        if len(mine) > _EPISODES:
+            lines.append(f"       - and {len(mine) - _EPISODES} more (--json lists all)")
+        lines += _limits(check)
     return lines
 
 
-def _episode(episode: Episode) -> str:
+def _limits(check: CheckResult) -> list[str]:
+    """The cut-offs by the names that --json gives them."""
+    limits = {name: value for name, value in check.thresholds.items() if name != "source"}
+    if not limits:
+        return []
+    short = short_names(limits)
+    text = ", ".join(
+        f"{short[name]} {value:g}" if isinstance(value, float) else f"{short[name]} {printable(str(value), 60)}"
+        for name, value in limits.items()
+    )
+    return _wrap(f"limits: {text} ({check.thresholds.get('source', 'default')})", "       ", "         ")
+
+
+def _episode(episode: Episode, *, alone: bool) -> str:
+    """Where and how far. An episode that is `alone` was named above."""
     span = f"step {episode.first_step:g}"
     if episode.last_step != episode.first_step:
-        span = f"steps {episode.first_step:g}-{episode.last_step:g}"
-    value = (
-        ""
-        if episode.worst_value != episode.worst_value
-        else f", worst {episode.worst_value:.6g} at step {episode.worst_step:g}"
-    )
-    state = "recovered" if episode.recovered else "open"
-    where = f" (line {episode.line})" if episode.line else ""
-    return printable(f"{episode.signal} {episode.kind.replace('_', ' ')}, {span}{value}, {state}{where}", 300)
+        span = f"steps {episode.first_step:g} to {episode.last_step:g}"
+    value = ""
+    if not math.isnan(episode.worst_value):
+        value = f", worst {amount(episode.signal.signal, episode.worst_value)}"
+        if episode.worst_step != episode.first_step:
+            value += f" at step {episode.worst_step:g}"
+    where = f", line {episode.line}" if episode.line else ""
+    state = str(episode.detail.get("ended", "recovered" if episode.recovered else "not recovered"))
+    if alone:
+        return printable(f"{span}{value}{where}", 300)
+    return printable(f"{named(episode.signal)}: {span}{value}{where}; {state}", 300)
 
 
 def _not_checked(run: RunSnapshot, first: dict[str, int]) -> list[str]:
-    missing = [
-        check
-        for check in run.checks
-        if check.verdict is Verdict.NO_DATA and check.id not in first and check.id != "job.state"
-    ]
+    """One line for all checks that miss the same thing."""
+    missing: dict[str, list[str]] = {}
+    for check in run.checks:
+        if check.verdict is Verdict.NO_DATA and check.id not in first and check.id != "job.state":
+            missing.setdefault(printable(check.what, 200), []).append(check.name)
     if not missing:
         return []
-    lines = ["", "Not checked:"]
-    for check in missing:
-        lines += _wrap(f"[NO DATA] {check.name}: {printable(check.what, 300)}", "  ", "            ")
+    lines = ["", "Not checked (NO DATA):"]
+    for what, names in missing.items():
+        lines += _wrap(f"{', '.join(names)}: {what}", "  ", "    ")
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 DEFAULTS: dict[str, float] = {
@@ -69,6 +70,16 @@ DEFAULTS: dict[str, float] = {
     "silence.seconds": 600.0,
     "silence.starting_seconds": 1800.0,
 }
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """The names as a check's own thresholds are shown: without the part before the last dot, unless two would be alike.
+
+    >>> short_names(["spike.z", "window"]), short_names(["spike.z", "grad.spike.z"])
+    ({'spike.z': 'z', 'window': 'window'}, {'spike.z': 'spike.z', 'grad.spike.z': 'grad.spike.z'})
+    """
+    short = {name: name.rpartition(".")[2] for name in names}
+    return short if len(set(short.values())) == len(short) else {name: name for name in short}
 
 
 @dataclass(frozen=True, slots=True)

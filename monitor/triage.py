@@ -6,7 +6,7 @@ and never blocks the walk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from trainmon.monitor.finding import CheckResult, Episode, Verdict, worst
 from trainmon.monitor.frame import SignalKey
@@ -30,6 +30,8 @@ _CHARTS: dict[str, tuple[str, ...]] = {
     "experts": ("moe.maxvio", "moe.imbalance", "moe.entropy"),
     "layers": ("tensor.abs_max", "update.ratio", "tensor.rms"),
 }
+# Without these a step of the walk cannot be judged, whatever its other checks say: signal -> what is said then.
+_VITAL: dict[str, dict[str, str]] = {"gradients": {"grad.norm": "no gradient norm in the log"}}
 # Advice about settings explains no symptom; it is listed under its step and does not end the walk.
 _RANK = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.NO_DATA: 2, Verdict.PASS: 3, Verdict.NOT_APPLICABLE: 4}
 
@@ -57,6 +59,15 @@ def walk(
     return tuple(steps)
 
 
+def _joined(texts: Iterable[str]) -> str:
+    """Several texts as one, each once."""
+    return "; ".join(dict.fromkeys(text for text in texts if text))
+
+
+def _is_charted(signal: str, series: Mapping[SignalKey, object]) -> bool:
+    return any(key.signal == signal for key in series)
+
+
 def _step(
     step: str,
     checks: Sequence[CheckResult],
@@ -74,6 +85,12 @@ def _step(
         telling = [check for check in telling if check.verdict is Verdict.PASS] + [
             check for check in telling if check.verdict is not Verdict.PASS
         ]
+    blind = next((signal for signal in _VITAL.get(step, ()) if counted and not _is_charted(signal, series)), None)
+    if blind is not None and verdict is Verdict.PASS:
+        verdict = Verdict.NO_DATA
+        telling = [check for check in telling if check.advisory and check.verdict is Verdict.WARN] or telling
+        advice = telling[0].next if telling and telling[0].advisory else ""
+        return TriageStep(step, TITLES[step], verdict, f"cannot be judged: {_VITAL[step][blind]}", "", advice)
     loud = [check for check in telling if check.verdict in (Verdict.FAIL, Verdict.WARN)]
     shown = loud if loud and verdict is not Verdict.PASS else telling[:1]
     ids = {check.id for check in mine}
@@ -85,9 +102,9 @@ def _step(
         id=step,
         title=TITLES[step],
         verdict=verdict,
-        what=" ".join(check.what for check in shown) or "nothing in the log speaks of it",
-        why=" ".join(check.why for check in shown if check.why),
-        next=" ".join(dict.fromkeys(check.next for check in shown if check.next)),
+        what=_joined(check.what for check in shown) or "nothing in the log speaks of it",
+        why=_joined(check.why for check in shown),
+        next=_joined(check.next for check in shown),
         signals=tuple(dict.fromkeys(charts))[:6],
         episodes=related,
     )

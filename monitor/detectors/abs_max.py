@@ -154,7 +154,7 @@ class AbsMax(SeriesDetector):
             advice = "open the layer's charts; use bf16 in place of fp16, lower the learning rate, or add QK norm"
             return result(self, verdict, tell(view.episodes), "", advice, used)
         if not seen(view, *SCALES):
-            what = "no tensor scales in the log; log max|x| of the output layer every 100 steps"
+            what = "no tensor scales; log max|x| of the output every 100 steps"
             return result(self, Verdict.NO_DATA, what)
         judged = sum(t.judged for t in self.tracks.values() if isinstance(t, ScaleTrack))
         if not judged:

@@ -130,7 +130,7 @@ class ClipRate(Detector):
         """The verdict now."""
         used = ("clip", "clip_rate.rise", "clip_rate.steps", "window")
         if not seen(view, "grad.norm"):
-            return result(self, Verdict.NO_DATA, "no gradient norm in the log; the rate follows from it")
+            return result(self, Verdict.NO_DATA, "no gradient norm in the log; log it before clipping")
         known = self.limits.source("clip") != "default" or number_fact(self.facts, "clip_threshold") is not None
         source = "" if known else " (assumed: the log does not say)"
         why = f"threshold {self.clip:g}{source}"
@@ -146,4 +146,10 @@ class ClipRate(Detector):
             )
         if self.count < SETTLE * self.share.window:
             return result(self, Verdict.NO_DATA, f"{self.count:,} gradient norms are too few to know the rate's level")
-        return result(self, Verdict.PASS, f"{self.share.value:.0%} of the last steps clipped, no rise", why, used=used)
+        return result(
+            self,
+            Verdict.PASS,
+            f"{self.share.value:.0%} of the last {self.share.window} values above {self.clip:g}, no rise",
+            why,
+            used=used,
+        )

@@ -116,8 +116,9 @@ class CoSpike(Detector):
         """The verdict now."""
         used = ("spike.z", "grad.spike.z", "grad.spike.ratio")
         if not seen(view, "grad.norm") or not seen(view, "loss.train"):
-            missing = "gradient norm" if seen(view, "loss.train") else "training loss"
-            return result(self, Verdict.NO_DATA, f"no {missing} in the log; log both on the same step")
+            has_loss = seen(view, "loss.train")
+            missing, how = ("gradient norm", "before clipping") if has_loss else ("training loss", "every step")
+            return result(self, Verdict.NO_DATA, f"no {missing} in the log; log it {how}")
         verdict = verdict_of(view.episodes)
         if verdict is not Verdict.PASS:
             return result(

@@ -159,6 +159,10 @@ class SeriesDetector(Detector):
     def before(self, frame: Frame, found: Found) -> None:
         """A hook for what must be read before the tracks."""
 
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
+        """Open faults reach to the last value of the attempt that ends."""
+        return self.finish()
+
     def finish(self) -> Iterable[Finding]:
         """What the end of the log tells of each series."""
         return [said for _, track in sorted(self.tracks.items()) for said in track.finish()]
@@ -196,8 +200,12 @@ _VERDICT = {Severity.INFO: Verdict.PASS, Severity.WARN: Verdict.WARN, Severity.F
 
 
 def worst_episode(episodes: Sequence[Episode]) -> Episode | None:
-    """The episode to speak of: the most severe, an open one before a recovered one, then the latest."""
-    return max(episodes, key=lambda e: (e.severity, not e.recovered, e.first_step), default=None)
+    """The episode to speak of: the most severe, then the first that is open, else the latest."""
+    return max(
+        episodes,
+        key=lambda e: (e.severity, not e.recovered, e.first_step if e.recovered else -e.first_step),
+        default=None,
+    )
 
 
 def verdict_of(episodes: Sequence[Episode], recovery_softens: bool = True) -> Verdict:
@@ -247,8 +255,8 @@ def tell(episodes: Sequence[Episode], at_least: Severity = Severity.WARN) -> str
         return ""
     rest = f"; {len(loud) - 1} more like it" if len(loud) > 1 else ""
     if "ended" in first.detail:
-        return f"{first.what}{rest}"
-    state = "recovered" if first.recovered else "not recovered"
-    if first.recovered and first.last_step != first.first_step:
-        state += f" after step {first.last_step:g}"
-    return f"{first.what or first.kind} ({state}{rest})"
+        return first.what if not rest else f"{first.what.removesuffix(')')}{rest})"
+    state = "not recovered"
+    if first.recovered:
+        state = f"recovered after step {first.last_step:g}" if first.last_step != first.first_step else "recovered"
+    return f"{first.what or first.kind.replace('_', ' ')} ({state}{rest})"

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trainmon.monitor.amount import digits
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
@@ -198,11 +199,19 @@ class GradNorm(Detector):
         self.bad_run = 0
         self.bad_open = False
 
-    def finish(self) -> Iterable[Finding]:
-        """Open faults reach to their last value; the level of the newest values against the clip threshold."""
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
+        """Open faults reach to the last value of their attempt."""
+        return self._reaching()
+
+    def _reaching(self) -> list[Finding]:
         said = [*self.spikes.finish(), *self.level.finish()]
         if self.bad_open and self.bad_last is not None:
             said.append(self._say_bad("grow", self.bad_last))
+        return said
+
+    def finish(self) -> Iterable[Finding]:
+        """Open faults reach to their last value; the level of the newest values against the clip threshold."""
+        said = self._reaching()
         median = self.spikes.level
         if self.last is not None and len(self.spikes.score) >= 30 and median > ABSURD * self.clip:
             what = f"gradient norm is {median:.3g} in the median, {median / self.clip:,.0f}x the clip threshold"
@@ -250,7 +259,8 @@ class GradNorm(Detector):
             return result(self, Verdict.WARN, what, self._shares(clip), advice, used, advisory=True)
         spikes = sum(1 for e in view.episodes if e.kind == "spike")
         lone = f"; {spikes} lone spike{'s' if spikes != 1 else ''} without a loss spike" if spikes else ""
-        return result(self, Verdict.PASS, f"{self.count:,} values judged{lone}", self._shares(clip), used=used)
+        what = f"median {digits(self.spikes.level)}, largest {digits(self.largest)} at step {self.largest_step:g}{lone}"
+        return result(self, Verdict.PASS, what, self._shares(clip), used=used)
 
     def _shares(self, clip: float) -> str:
         if not self.count:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from trainmon.monitor.amount import amount
 from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
 from trainmon.monitor.detectors.habits import LEVEL_VALUES, Levels, Rhythm
 from trainmon.monitor.finding import Action, Finding, Severity
@@ -43,7 +44,6 @@ class LevelRule:
     single: float = 0.0
     keep_on_restart: bool = False
     worst_severity: Severity = Severity.FAIL
-    unit: str = ""
 
 
 class _Stretch:
@@ -170,6 +170,9 @@ class LevelTrack:
             self.rebase()
         self._last_step, self._last_value = last_step, last_value
 
+    def _shown(self, x: float) -> str:
+        return amount(self.key.signal, x)
+
     def _out(self, x: float, limit: float) -> bool:
         return (x > limit and x > self.rule.floor) if self._up else x < limit
 
@@ -257,7 +260,7 @@ class LevelTrack:
         self.worst_ratio = max(self.worst_ratio, ratio) if self._up else min(self.worst_ratio, ratio)
         change = "rose" if self._up else "fell"
         stretch.what = (
-            f"{rule.noun} {change} from {stretch.level:.4g} to {middle:.4g}{rule.unit} ({ratio:.2f}x) "
+            f"{rule.noun} {change} from {self._shown(stretch.level)} to {self._shown(middle)} ({ratio:.2f}x) "
             f"at step {stretch.first.step:g}"
         )
         return stretch.severity > before
@@ -279,7 +282,7 @@ class LevelTrack:
         at = stretch.worst
         if self.rhythm.expects(at.step):
             return
-        what = f"one {self.rule.noun} of {at.value:.4g}{self.rule.unit} at step {at.step:g}"
+        what = f"one {self.rule.noun} of {self._shown(at.value)} at step {at.step:g}"
         what += f", {at.value / stretch.level:.1f}x its level"
         found.append((row, finding("open", "slow_step", self.key, Severity.INFO, at, what, first=stretch.first)))
         found.append((row, finding("recover", "slow_step", self.key, Severity.INFO, at, what)))

@@ -201,6 +201,10 @@ class LossDrift(Detector):
         self.divergence.feed(frame, found, until)
         return in_order(found)
 
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
+        """An open drift reaches to the last value of its attempt."""
+        return self.track.finish()
+
     def finish(self) -> Iterable[Finding]:
         """What the newest value alone tells."""
         return [*self.track.finish(), *self.divergence.finish()]
@@ -222,10 +226,10 @@ class LossDrift(Detector):
             )
         count = seen(view, "loss.train")
         if not count:
-            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")
         if self.track.judged:
             highest = 100 * math.expm1(self.track.highest)
-            what = f"no slow rise: the level was never more than {highest:.1f}% above its lowest for long"
+            what = f"never more than {highest:.1f}% above its lowest level"
             return result(self, Verdict.PASS, what, f"{self.track.judged:,} levels compared", used=used)
         if count <= 3:
             return result(self, Verdict.NO_DATA, f"{count:,} loss values are too few to see a rise")

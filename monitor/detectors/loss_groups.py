@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from trainmon.monitor.amount import named
 from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import SeriesDetector, Track, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.shift_rule import ShiftTrack
@@ -28,7 +29,7 @@ class LossGroups(SeriesDetector):
 
     def make_track(self, key: SignalKey) -> Track:
         """A level shift of one group."""
-        return ShiftTrack(key, self.limits, noun=f"{key}", kind="group_shift")
+        return ShiftTrack(key, self.limits, noun=named(key), kind="group_shift")
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
@@ -44,9 +45,9 @@ class LossGroups(SeriesDetector):
                 used,
             )
         if not seen(view, *GROUPS):
-            what = "no loss by rank, source or modality in the log; log loss sums and token counts for each"
+            what = "log loss sums and token counts by rank, source or modality"
             return result(self, Verdict.NO_DATA, what)
         judged = sum(track.judged for track in self.tracks.values() if isinstance(track, ShiftTrack))
         if not judged:
             return result(self, Verdict.NO_DATA, "too few values of any group to know its level and noise")
-        return result(self, Verdict.PASS, f"{len(self.tracks)} groups, each at its own level", used=used)
+        return result(self, Verdict.PASS, f"{len(self.tracks)} series, each at its own level", used=used)

@@ -180,7 +180,9 @@ class LossNonFinite(Detector):
         """The last loss is not finite: a FAIL, however few there are."""
         run = self.runs["nonfinite"]
         if run.count and run.first is not None and run.last is not None:
-            what = f"the last loss is {run.words(run.last.value)} (since step {run.first.step:g})"
+            what = f"the last loss is {run.words(run.last.value)} (step {run.last.step:g})"
+            if run.count > 1:
+                what = f"the last {run.count:,} losses are {run.words(run.last.value)}, since step {run.first.step:g}"
             return [finding("grow", "nonfinite", LOSS, Severity.FAIL, run.last, what, first=run.first)]
         return [
             finding("grow", other.kind, LOSS, other.severity, other.last, other.what, first=other.first)
@@ -201,7 +203,7 @@ class LossNonFinite(Detector):
                 )
             return result(self, verdict, tell(view.episodes), f"{self.good:,} finite values", advice, used)
         if not seen(view, "loss.train"):
-            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")
         return result(self, Verdict.PASS, f"{self.good:,} values, all finite", used=used)
 
 

@@ -224,14 +224,14 @@ class LossPlateau(Detector):
             )
         count = seen(view, "loss.train")
         if not count:
-            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")
         points = self.curve.points
         if not self.curve.usable or (view.rl and not points):
             return result(self, Verdict.NOT_APPLICABLE, "a policy's loss follows no falling curve")
         done = points[-1][0] - points[0][0] if points else 0.0
         if done < self.limits["plateau.steps"] or len(points) < MIN_BEFORE + MIN_FLAT:
-            what = f"{count:,} values over {done:,.0f} steps are too few to tell a plateau"
+            what = f"{count:,} values over {done:,.0f} steps are too few"
             return result(self, Verdict.NO_DATA, what, used=used)
         if self.decayed:
             return result(self, Verdict.PASS, "the learning rate is decayed: the curve may flatten", used=used)
-        return result(self, Verdict.PASS, "no flat end against the run's own trend", used=used)
+        return result(self, Verdict.PASS, "the loss follows its own trend", used=used)

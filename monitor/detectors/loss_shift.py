@@ -56,7 +56,7 @@ class LossShift(SeriesDetector):
                 used,
             )
         if not seen(view, "loss.train"):
-            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")
         track = next((t.track for t in self.tracks.values() if isinstance(t, _NotPolicy) and t.track.judged), None)
         if track is None:
             if view.rl or not all(t.track.series.usable for t in self.tracks.values() if isinstance(t, _NotPolicy)):
@@ -67,8 +67,7 @@ class LossShift(SeriesDetector):
         return result(
             self,
             Verdict.PASS,
-            f"no lasting rise in {track.judged:,} stretches of at least {self.limits['shift.steps']:g} steps",
-            f"the largest change against the level before was {change:+.1f}%",
+            f"no lasting rise (largest {change:+.1f}% over {self.limits['shift.steps']:g} steps or more)",
             used=used,
         )
 

@@ -57,6 +57,10 @@ class LossSpike(Detector):
             self.recurrence.feed(frame, found, until)
         return in_order(found)
 
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
+        """An open spike reaches to the last value of its attempt."""
+        return self.track.finish()
+
     def finish(self) -> Iterable[Finding]:
         """An open spike reaches to its last value."""
         return [*self.track.finish(), *self.recurrence.finish()]
@@ -77,7 +81,7 @@ class LossSpike(Detector):
             return result(self, verdict, tell(view.episodes), why, advice, USED)
         count = seen(view, "loss.train")
         if not count:
-            return result(self, Verdict.NO_DATA, "no training loss in the log; log the mean token loss every step")
+            return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")
         if not track.judged:
             if view.rl:
                 return result(self, Verdict.NOT_APPLICABLE, "a policy's loss lies near 0 with both signs")

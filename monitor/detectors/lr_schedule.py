@@ -192,7 +192,8 @@ class LrSchedule(Detector):
         if not self._sees_start(group):
             what = f"the log starts at step {group.first_step:g}: the warm-up is not in it{told}"
             return result(self, Verdict.NO_DATA, what, why, used=used)
-        return result(self, Verdict.PASS, f"{group.count:,} values{told}", why, used=used)
+        what = f"peak {group.peak:.3g} at step {group.peak_step:g}, now {group.last:.3g}{told}"
+        return result(self, Verdict.PASS, what, why, used=used)
 
     def _advice(self, group: _Schedule) -> tuple[str, str] | None:
         parameters = number_fact(self.facts, "parameters")

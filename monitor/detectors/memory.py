@@ -52,6 +52,7 @@ class _Series:
         self.first: Place | None = None
         self.creep_first: Place | None = None
         self.last: Place | None = None
+        self.top: Place | None = None
         self.severity: dict[str, Severity] = {}
         self.attempt: int | None = None
 
@@ -62,7 +63,7 @@ class _Series:
         self.steps.clear()
         self.tops.clear()
         self.high_run = 0
-        self.first = self.creep_first = None
+        self.first = self.creep_first = self.last = self.top = None
         self.severity.clear()
 
     def slope(self) -> float:
@@ -119,6 +120,9 @@ class Memory(Detector):
             if steps[i] == series.last_step:
                 continue
             series.last_step = steps[i]
+            series.last = place(frame, rows[i], x)
+            if series.top is None or x > series.top.value:
+                series.top = series.last
             series.highest = max(series.highest, x)
             if not series.buffer:
                 series.begin = steps[i]
@@ -181,6 +185,20 @@ class Memory(Detector):
         action: Action = "open" if known is None else "grow"
         found.append((row, finding(action, "memory_creep", series.key, severity, at, what)))
 
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
+        """Open faults reach to the last value of the process that ends."""
+        return self.finish()
+
+    def finish(self) -> Iterable[Finding]:
+        """Open faults reach to the highest and to the newest value."""
+        said = []
+        for key, series in sorted(self.series.items()):
+            for name, severity in sorted(series.severity.items()):
+                for at in (series.top, series.last):
+                    if at is not None:
+                        said.append(finding("grow", f"memory_{name}", key, severity, at, ""))
+        return said
+
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
         used = ("memory.warn", "memory.fail", "memory.fail_share")
@@ -196,7 +214,7 @@ class Memory(Detector):
                 used,
             )
         if not seen(view, *MEMORY):
-            return result(self, Verdict.NO_DATA, "no memory in the log; log the peak of allocated memory over ranks")
+            return result(self, Verdict.NO_DATA, "no memory in the log; log peak allocated memory")
         if all(self.capacity(key) is None for key in self.series):
             what = f"highest {self._highest()}; the device's capacity is not known"
             return result(self, Verdict.NO_DATA, what, advice="log the share of the device, or name the GPU")

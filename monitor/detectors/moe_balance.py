@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmon.monitor.amount import named
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
@@ -60,6 +61,10 @@ class MoeBalance(Detector):
         """Reads what the log has of it."""
         found: Found = []
         for key in sorted(frame.columns):
+            # I is MaxVio + 1: of the same layer one of them is judged.
+            twin = SignalKey("moe.maxvio", key.labels)
+            if key.signal == "moe.imbalance" and (twin in frame.columns or twin in self.tracks):
+                continue
             if key.signal in ("moe.maxvio", "moe.imbalance", "moe.shard_imbalance"):
                 self._violation(key, frame, found)
             elif key.signal == "moe.entropy":
@@ -78,7 +83,7 @@ class MoeBalance(Detector):
                 key,
                 LevelRule(
                     kind="imbalance",
-                    noun=str(key),
+                    noun=named(key),
                     warn=limits["moe.maxvio.ratio"],
                     fail=math.inf,
                     steps=LASTING_STEPS,
@@ -89,7 +94,7 @@ class MoeBalance(Detector):
             )
             # I of a few experts, all tokens on one, is their number: the limit of 8 is not reached by fewer than 9.
             bar = limits["moe.imbalance.fail"] - (1.0 - shift)
-            self.floors[key] = _Beyond(key, "collapse", bar, True, f"{key} reached")
+            self.floors[key] = _Beyond(key, "collapse", bar, True, f"{named(key)} reached")
         track.feed(frame, found)
         self.floors[key].feed(frame, found)
         values = numbers(frame, key).values
@@ -100,7 +105,7 @@ class MoeBalance(Detector):
         beyond = self.floors.get(key)
         if beyond is None:
             beyond = self.floors[key] = _Beyond(
-                key, "entropy", self.limits["moe.entropy.fail"], False, f"{key} fell to"
+                key, "entropy", self.limits["moe.entropy.fail"], False, f"{named(key)} fell to"
             )
             beyond.drop = self.limits["moe.entropy.drop"]
         values = numbers(frame, key).values
@@ -133,7 +138,7 @@ class MoeBalance(Detector):
         if not seen(view, *SIGNALS):
             if not view.moe:
                 return result(self, Verdict.NOT_APPLICABLE, "no experts in this run")
-            return result(self, Verdict.NO_DATA, "no expert load in the log; log tokens per expert by layer, or MaxVio")
+            return result(self, Verdict.NO_DATA, "no expert load in the log; log moe/load or MaxVio")
         parts = []
         if self.highest > -math.inf:
             parts.append(f"highest MaxVio {self.highest:.2f}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from trainmon.monitor.amount import amount
 from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.batch_watch import BatchWatch
 from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, result, seen, tell, verdict_of
@@ -45,7 +46,6 @@ class StepTime(SeriesDetector):
                 steps=limits["step_time.steps"],
                 window=int(limits["window"]),
                 single=limits["step_time.single"],
-                unit=" s",
             ),
         )
 
@@ -56,7 +56,11 @@ class StepTime(SeriesDetector):
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
         return level_result(
-            self, view, "step time", "log the time of each step, or time stamps", slow_used("step_time")
+            self,
+            view,
+            "step time",
+            "no step time in the log; log the time of each step, or time stamps",
+            slow_used("step_time"),
         )
 
 
@@ -75,18 +79,22 @@ def level_result(
             detector,
             verdict,
             tell(view.episodes),
-            "against the median of its own last 100 normal values",
+            "compared with the median of its own last 100 normal values",
             "see whether one rank is slow (straggler), data loading waits, or the network and storage are busy",
             used,
         )
     count = seen(view, *detector.watched)
     if not count:
-        return result(detector, Verdict.NO_DATA, f"no {noun} in the log; {to_get_it}")
+        return result(detector, Verdict.NO_DATA, to_get_it)
     tracks = [t for t in detector.tracks.values() if isinstance(t, LevelTrack)]
     judged = sum(track.judged for track in tracks)
     if not judged:
         return result(detector, Verdict.NO_DATA, f"{count:,} values of {noun}; 30 are needed to know its level")
-    median = next(track.robust.median for track in tracks if track.judged)
+    levels = ", ".join(
+        f"{amount(track.key.signal, track.robust.median)}{' MFU' if track.key.signal == 'sys.mfu' else ''}"
+        for track in sorted(tracks, key=lambda track: detector.watched.index(track.key.signal))
+        if track.judged and not track.key.labels
+    )
     lone = sum(1 for e in view.episodes if e.severity is Severity.INFO)
     told = f"; {lone} lone slow step{'s' if lone != 1 else ''}" if lone else ""
-    return result(detector, Verdict.PASS, f"{judged:,} values judged, level {median:.4g}{told}", used=used)
+    return result(detector, Verdict.PASS, f"steady at {levels}{told}" if levels else f"steady{told}", used=used)

@@ -128,6 +128,10 @@ class Straggler(Detector):
         key = SignalKey("sys.straggler", self.key.labels)
         return finding(action, "straggler", key, self.severity, at, self.what, first=self.first)
 
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
+        """An open one reaches to the last value of its attempt."""
+        return self.finish()
+
     def finish(self) -> Iterable[Finding]:
         """An open one reaches to its last value."""
         return [self._said("grow", self.last)] if self.opened and self.last is not None else []
@@ -140,7 +144,7 @@ class Straggler(Detector):
             advice = "look at that rank's host: clocks, temperature, network errors, other processes; exclude it"
             return result(self, verdict, tell(view.episodes), "", advice, used)
         if not seen(view, "sys.rank_step_time", "sys.straggler"):
-            return result(self, Verdict.NO_DATA, "no step time by rank in the log; log each rank's compute time")
+            return result(self, Verdict.NO_DATA, "no step time by rank; log the compute time of each")
         if self.judged and not seen(view, "sys.straggler") and self.widest < ALIKE:
             what = "all ranks take the same time: it was measured behind the collectives"
             return result(self, Verdict.NO_DATA, what, advice="log each rank's time before the collectives")

@@ -47,4 +47,6 @@ class Throughput(SeriesDetector):
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
-        return level_result(self, view, "throughput", "log tokens per second", slow_used("throughput"))
+        return level_result(
+            self, view, "throughput", "no throughput in the log; log tokens per second", slow_used("throughput")
+        )

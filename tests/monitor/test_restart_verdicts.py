@@ -42,7 +42,7 @@ def test_memory_ends_with_its_attempt() -> None:
     assert len(made.attempts) == 2
     (episode,) = loud(made, "sys.memory")
     assert episode.recovered
-    assert episode.what.endswith("; ended with its attempt")
+    assert episode.what.endswith("(ended with its attempt)")
     assert check(made, "sys.memory").verdict is Verdict.WARN
     assert "ended with its attempt" in check(made, "sys.memory").what
 
@@ -59,7 +59,7 @@ def test_a_roll_back_past_a_nan_leaves_it_behind(back_to: int) -> None:
     assert len(made.attempts) == 2
     (episode,) = loud(made, "loss.nonfinite")
     assert (episode.first_step, episode.severity, episode.recovered) == (500, Severity.WARN, True)
-    assert episode.what.endswith(f"left behind by the restart at step {back_to}")
+    assert episode.what.endswith(f"(left behind by the restart at step {back_to})")
     assert check(made, "loss.nonfinite").verdict is Verdict.WARN
 
 

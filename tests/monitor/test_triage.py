@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainmon.monitor.finding import CheckResult, Verdict
+from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.triage import walk
 
 STEPS = {
@@ -32,7 +33,7 @@ def test_the_first_step_with_the_worst_verdict_explains() -> None:
 def test_advice_and_missing_data_explain_nothing() -> None:
     checks = (result("grad.norm", Verdict.WARN, advisory=True), result("loss.spike", Verdict.PASS))
     assert explaining(*checks) is None
-    steps = {step.id: step for step in walk(checks, STEPS, (), {})}
+    steps = {step.id: step for step in walk(checks, STEPS, (), {SignalKey("grad.norm"): None})}
     assert steps["gradients"].verdict is Verdict.PASS
     assert steps["memory"].verdict is Verdict.NO_DATA
 
@@ -40,3 +41,21 @@ def test_advice_and_missing_data_explain_nothing() -> None:
 def test_what_does_not_apply_is_not_a_gap() -> None:
     steps = {step.id: step for step in walk((result("moe.balance", Verdict.NOT_APPLICABLE),), STEPS, (), {})}
     assert steps["experts"].verdict is Verdict.NOT_APPLICABLE
+
+
+def test_without_a_gradient_norm_its_step_cannot_be_judged() -> None:
+    advice = CheckResult("grad.norm", "Gradient Norm", Verdict.WARN, "flying blind", next="log it", advisory=True)
+    steps = {step.id: step for step in walk((advice, result("loss.spike", Verdict.PASS)), STEPS, (), {})}
+    assert steps["gradients"].verdict is Verdict.NO_DATA
+    assert steps["gradients"].what == "cannot be judged: no gradient norm in the log"
+    assert steps["gradients"].next == "log it"
+
+
+def test_several_texts_are_told_apart_and_each_once() -> None:
+    checks = (
+        CheckResult("loss.spike", "", Verdict.WARN, "loss rose (recovered)", next="wait"),
+        CheckResult("loss.shift", "", Verdict.FAIL, "loss stayed up (not recovered)", next="wait"),
+    )
+    steps = {step.id: step for step in walk(checks, {"loss.spike": "loss", "loss.shift": "loss"}, (), {})}
+    assert steps["loss"].what == "loss stayed up (not recovered); loss rose (recovered)"
+    assert steps["loss"].next == "wait"
