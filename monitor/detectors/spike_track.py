@@ -14,12 +14,18 @@ from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.resolution import PrintResolution
 from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
+from trainmon.monitor.stats.sliding import LEAST_WINDOW, median_bounds
+from trainmon.tails.record import FloatArray
 
 RECOVERED_OF = 10
 RECOVERED = 8
 LONE_Z = 10.0  # a single value that is back at once is noise in the tail below this score ...
 LONE_RATIO = 1.5  # ... and this ratio: told, but no warning
 HELD = 5  # so many values in a row far below the level are a new level, not dropped batches
+_WORTH = 256  # fewer values than this are not worth looking at all at once ...
+_MOST = 16384
+_FEW = 16  # ... nor when one in so many may be out
+_STRETCH = 64
 ACCEPT_AFTER = 3  # a level that lasts so many times the recovery time is the new level
 
 
@@ -104,7 +110,13 @@ class SpikeTrack:
         ends = [start for start, _ in bounds[1:]] + [len(rows)]
         for (start, half_unit), end in zip(bounds, ends, strict=True):
             self.score.half_unit = half_unit
-            self._run(frame, rows, steps, values, start, end, found)
+            stretch = _STRETCH
+            while start < end:
+                calm = start + self._calm(steps, values, start, end)
+                stretch = _STRETCH if calm > start else 2 * stretch
+                stop = min(calm + stretch, end) if end - calm > _WORTH else end
+                self._run(frame, rows, steps, values, calm, stop, found)
+                start = stop
 
     def _restart(self, attempt: int, first_step: float) -> None:
         if self._attempt is not None and not resumed(self._last_step, first_step):
@@ -115,6 +127,55 @@ class SpikeTrack:
         self._held.clear()
         self._attempt = attempt
         self._last_step = math.nan
+
+    def _calm(self, steps: list[float], values: list[float], start: int, end: int) -> int:
+        """Takes in values as long as none is out, many at once; how many. What `_run` would do, value by value."""
+        robust, window = self.score.robust, self.rule.window
+        end = min(end, start + _MOST)
+        is_usual = self.open is None and not self._held and self.score.log and len(robust) == window
+        if end - start < _WORTH or not is_usual or window < LEAST_WINDOW:
+            return 0
+        xs = np.array(values[start:end])
+        step = np.array(steps[start:end])
+        odd = (xs <= 0) | (np.diff(step, prepend=self._last_step) == 0)
+        n = int(np.argmax(odd)) if odd.any() else len(xs)
+        if n < _WORTH:
+            return 0
+        # Not numpy's logarithm: its last bit may differ from that of `_run`.
+        known = [*robust.values(), *map(math.log, (xs[:n] + EPS).tolist())]
+        us = np.array(known)
+        low, high = median_bounds(us, window)
+        us = us[window:]
+        candidates = np.flatnonzero((us - low > self._rise_log) | (us - high < -self._rise_log))
+        if len(candidates) > n // _FEW:
+            return 0
+        for at in candidates.tolist():
+            robust.load(known[at : at + window])
+            rise = known[at + window] - robust.median
+            if (rise > self._rise_log or rise < -self._rise_log) and not self._quiet(known[at + window]):
+                n = at
+                break
+        self._find_highest(known, (us - low)[:n], step)
+        robust.load(known[n : n + window])
+        if n:
+            self.judged += n
+            self._last_step, self._last_value = float(step[n - 1]), float(xs[n - 1])
+        return n
+
+    def _find_highest(self, known: list[float], most: FloatArray, steps: FloatArray) -> None:
+        """The first of the largest rises; `most` bounds them from above."""
+        robust, window = self.score.robust, self.rule.window
+        best, where = self.highest_rise, -1
+        for at in np.argsort(-most, kind="stable").tolist():
+            if most[at] < best or most[at] <= self.highest_rise:
+                break
+            robust.load(known[at : at + window])
+            rise = known[at + window] - robust.median
+            if rise > best or (rise == best and -1 < at < where):
+                best, where = rise, at
+        if where >= 0:
+            robust.load(known[where : where + window])
+            self._keep_highest(best, float(steps[where]))
 
     def _run(
         self,

@@ -19,6 +19,7 @@ class _Batches:
         self.count = 0
         self.means: deque[float] = deque(maxlen=4)
         self.thirds: deque[float] = deque(maxlen=KEPT)
+        self._variance: float | None = None
 
     def update(self, x: float) -> None:
         self.sum += x
@@ -30,13 +31,16 @@ class _Batches:
         if len(self.means) == 4:
             a, b, c, d = self.means
             self.thirds.append(abs(a - 3 * b + 3 * c - d))
+            self._variance = None
 
     @property
     def variance(self) -> float:
         """Of one value as a batch mean of independent ones would have it: size times the variance of a batch mean."""
-        ranked = sorted(self.thirds)
-        sigma = 1.4826 * ranked[len(ranked) // 2] / math.sqrt(20)
-        return self.size * sigma * sigma
+        if self._variance is None:
+            ranked = sorted(self.thirds)
+            sigma = 1.4826 * ranked[len(ranked) // 2] / math.sqrt(20)
+            self._variance = self.size * sigma * sigma
+        return self._variance
 
 
 class BatchNoise:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Sequence
 
 
 class RollingRobust:
@@ -43,6 +44,11 @@ class RollingRobust:
             del ranked[bisect_left(ranked, order.popleft())]
         order.append(x)
         insort(ranked, x)
+
+    def load(self, values: Sequence[float]) -> None:
+        """Puts `values`, oldest first and at most `window` of them, in the place of all there is."""
+        self._order = deque(values)
+        self._sorted = sorted(values)
 
     def clear(self) -> None:
         """Forgets every value."""
