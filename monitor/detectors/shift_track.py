@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from trainmon.monitor.detectors.common import Found, Place, numbers, place, resumed, same_value
+from trainmon.monitor.detectors.common import Found, Numbers, Place, numbers, place, resumed, same_value
 from trainmon.monitor.frame import Frame, SignalKey
 
+_WORTH = 64  # fewer values are read one by one
 BLOCKS = 4  # a segment, the shortest stretch that is a level, is four blocks
 
 
@@ -65,8 +67,12 @@ class BlockSeries:
             self._buffer, self._steps, self._lines = [], [], []
             self._attempt = frame.attempt
             self._last_step = math.nan
+        lines = (frame.lines if len(rows) == len(frame) else frame.lines[rows]).tolist()
+        limit = len(rows) if until is None else bisect_left(rows, until)
+        if limit >= _WORTH and _is_plain(steps, values, limit, self._last_step):
+            self._feed_plain(frame, Numbers(rows[:limit], steps[:limit], values[:limit]), lines, found)
+            return
         last_step, last_value = self._last_step, self._last_value
-        lines = frame.lines[rows].tolist()
         buffer, buffer_steps, buffer_lines = self._buffer, self._steps, self._lines
         need, span = self.min_values, self.min_steps - 1
         for i, x in enumerate(values):
@@ -92,6 +98,27 @@ class BlockSeries:
                 buffer, buffer_steps, buffer_lines = self._buffer, self._steps, self._lines
         self._last_step, self._last_value = last_step, last_value
 
+    def _feed_plain(self, frame: Frame, numbers: Numbers, lines: list[int], found: Found) -> None:
+        """As `feed`, block by block, where steps only rise and all values are above 0."""
+        rows, steps, values = numbers
+        need, span = self.min_values, self.min_steps - 1
+        at = 0
+        while at < len(values):
+            begun = len(self._buffer)
+            if not begun:
+                self._begin = place(frame, rows[at], values[at])
+            first = self._steps[0] if begun else steps[at]
+            last = max(at + need - begun - 1, bisect_left(steps, first + span, at), at)
+            while last < len(steps) and steps[last] - first < span:  # rounding of steps that are no integers
+                last += 1
+            self._buffer += values[at : last + 1]
+            self._steps += steps[at : last + 1]
+            self._lines += lines[at : last + 1]
+            at = last + 1
+            if last < len(values):
+                self._close(frame, rows[last], values[last], found)
+        self._last_step, self._last_value = steps[-1], values[-1]
+
     def _close(self, frame: Frame, row: int, x: float, found: Found) -> None:
         ranked = sorted(self._buffer)
         n = len(ranked)
@@ -112,6 +139,11 @@ class BlockSeries:
         )
         self._buffer, self._steps, self._lines = [], [], []
         self.on_block(block, row, found)
+
+
+def _is_plain(steps: list[float], values: list[float], limit: int, last_step: float) -> bool:
+    rises = np.diff(np.array(steps[:limit]), prepend=-math.inf if math.isnan(last_step) else last_step) > 0
+    return min(values[:limit]) > 0 and bool(rises.all())
 
 
 def change_point(blocks: list[Block]) -> Place:
