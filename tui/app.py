@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -17,20 +18,28 @@ from textual.widgets import Input
 
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tui.axis import AXES
+from trainmon.tui.chart_view import ChartView
 from trainmon.tui.commands import KeyCommands, RunCommands
 from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, prefers_dark
-from trainmon.tui.order import ordered
+from trainmon.tui.memory import Memory
+from trainmon.tui.order import ORDERS, ordered
 from trainmon.tui.row import Row, RunId, row_of
+from trainmon.tui.screens.alerts import AlertsScreen
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.screens.compare import CompareScreen
 from trainmon.tui.screens.evidence import EvidenceScreen
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.screens.help import HelpScreen
+from trainmon.tui.screens.inventory import InventoryScreen
 from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.run import RunScreen
+from trainmon.tui.screens.signals import SignalsScreen
 from trainmon.tui.screens.triage import TriageScreen
+from trainmon.tui.sinks import Sinks
 from trainmon.tui.source import SnapshotSource
+from trainmon.tui.state import State, StateFile
 
 FRAME_S = 0.1
 _TICK_S = 1.0
@@ -45,7 +54,10 @@ def terminal_look() -> Look:
 
 
 class TrainmonApp(App[None]):
-    """`source` publishes snapshots; `frame_s` is the shortest time between two drawings (0.1 s or more)."""
+    """`source` publishes snapshots; `frame_s` is the shortest time between two drawings (0.1 s or more).
+
+    `state` is where pins and the like are remembered: in a real terminal the file of the current directory, else none.
+    """
 
     TITLE = "trainmon"
     ALLOW_SELECT = False
@@ -59,15 +71,23 @@ class TrainmonApp(App[None]):
         clock: Clock | None = None,
         look: Look | None = None,
         frame_s: float = FRAME_S,
+        state: StateFile | None = None,
+        sinks: Sinks | None = None,
     ) -> None:
         super().__init__()
         self.source = source
         self.clock: Clock = clock or SystemClock()
         self.look = look or terminal_look()
+        self._dark_by_terminal = self.look.dark
         self.frame_s = max(FRAME_S, frame_s)
         self.fleet: FleetSnapshot = source.latest()
         self.rows: list[Row] = [row_of(run) for run in self.fleet.runs]
         self.pins: list[RunId] = []
+        self.added: list[str] = []
+        self.axis = "step"
+        self.view = ChartView()
+        self.memory = Memory(state)
+        self.sinks = sinks or Sinks()
         self._received = self.clock.monotonic()
         self._by_id = {row.id: row for row in self.rows}
         self.register_theme(DARK_THEME)
@@ -79,7 +99,11 @@ class TrainmonApp(App[None]):
     def on_mount(self) -> None:
         """The list of runs, and the two timers."""
         self._leave_on_signals()
-        self.push_screen(FleetScreen())
+        if self.memory.file is None and not self.is_headless:
+            self.memory = Memory(StateFile(Path.cwd()))
+        self.push_screen(self._recalled(self.memory.state))
+        if self.memory.problem:
+            self.notify(self.memory.problem, markup=False)
         self.set_interval(self.frame_s, self.poll)
         self.set_interval(max(_TICK_S, self.frame_s), self._tick)
 
@@ -120,6 +144,9 @@ class TrainmonApp(App[None]):
         self.rows = [known.get(id(run)) or row_of(run) for run in newest.runs]
         self._by_id = {row.id: row for row in self.rows}
         self._received = self.clock.monotonic()
+        self.memory.reapply(newest.runs, self.source, self.clock.wall())
+        if (news := self.sinks.news(newest)) and self._driver is not None:
+            self._driver.write(news)
         self._show()
 
     def _tick(self) -> None:
@@ -193,14 +220,102 @@ class TrainmonApp(App[None]):
             self.pop_screen()
         return True
 
+    def open_alerts(self) -> None:
+        """The episodes of all runs."""
+        if not self._return_to(lambda screen: isinstance(screen, AlertsScreen)):
+            self.push_screen(AlertsScreen())
+
+    def open_inventory(self, run_id: RunId) -> None:
+        """What the run logs."""
+        self.push_screen(InventoryScreen(run_id))
+
+    def open_signals(self, run_id: RunId) -> None:
+        """Every signal of the run."""
+        self.push_screen(SignalsScreen(run_id))
+
+    def toggle_chart(self, signal: str) -> None:
+        """Draws the signal on the screens of runs, or no longer."""
+        if signal in self.added:
+            self.added.remove(signal)
+        else:
+            self.added.append(signal)
+        self.remember()
+        self._show()
+
+    def toggle_theme(self) -> None:
+        """Dark or light ground."""
+        self._set_dark(not self.look.dark)
+        self.remember()
+        self._show()
+
+    def _set_dark(self, dark: bool) -> None:
+        self.look = Look(self.look.glyphs, dark)
+        self.theme = (DARK_THEME if dark else LIGHT_THEME).name
+
+    def acknowledge(self, run_id: RunId, episode: str) -> None:
+        """Seen by a person, and remembered."""
+        self.source.acknowledge(run_id.name, episode)
+        self.memory.acknowledge(run_id, episode)
+        self.remember()
+        self.notify("acknowledged")
+        self.poll()
+
+    def snooze(self, run_id: RunId, episode: str, seconds: float) -> None:
+        """Silent for `seconds`, and remembered."""
+        self.source.snooze(run_id.name, episode, seconds)
+        self.memory.snooze(run_id, episode, self.clock.wall() + seconds)
+        self.remember()
+        self.notify("snoozed for an hour")
+        self.poll()
+
+    # State ---------------------------------------------------------------------------------------------
+
+    def _recalled(self, state: State) -> FleetScreen:
+        """The list of runs as it was left; charts, pins and ground too."""
+        self.pins = [RunId(*pin) for pin in state.pins]
+        self.added = list(state.added)
+        self.axis = state.axis if state.axis in AXES else "step"
+        self.view = ChartView(smooth=state.smooth, log_y=state.log_y, clip=state.clip)
+        if state.dark is not None and "TRAINMON_THEME" not in os.environ:
+            self._set_dark(state.dark)
+        fleet_screen = FleetScreen()
+        fleet_screen.order = state.order if state.order in ORDERS else "trouble"
+        fleet_screen.filter_text, fleet_screen.only_troubled = state.filter, state.only_troubled
+        return fleet_screen
+
+    def _state(self) -> State:
+        listed = next((one for one in self.screen_stack if isinstance(one, FleetScreen)), None)
+        before = self.memory.state
+        return State(
+            pins=tuple((pin.name, pin.target) for pin in self.pins),
+            acknowledged=tuple(self.memory.acknowledged),
+            snoozed=tuple(one for one in self.memory.snoozed if one[3] > self.clock.wall()),
+            order=listed.order if listed else before.order,
+            filter=listed.filter_text if listed else before.filter,
+            only_troubled=listed.only_troubled if listed else before.only_troubled,
+            axis=self.axis,
+            smooth=self.view.smooth,
+            log_y=self.view.log_y,
+            clip=self.view.clip,
+            added=tuple(self.added),
+            dark=None if self.look.dark == self._dark_by_terminal else self.look.dark,
+        )
+
+    def remember(self) -> None:
+        """Writes what is to come back next time."""
+        self.memory.state = self._state()
+        self.memory.write(self.memory.state, lambda said: self.call_from_thread(self.notify, said, markup=False))
+
     def toggle_pin(self, run_id: RunId) -> None:
         """Pins, or lets go."""
         if run_id in self.pins:
             self.pins.remove(run_id)
         else:
             self.pins.append(run_id)
+        self.remember()
         self._show()
 
     def on_unmount(self) -> None:
         """Nothing will be asked any more."""
+        self.memory.close(self.memory.state)
         self.source.stop()

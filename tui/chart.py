@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-import numpy as np
-
-from trainmon.tails.record import FloatArray, IntArray
 from trainmon.tui import numbers
-from trainmon.tui.curve import Curve, Drawn, draw_curve, value_range
+from trainmon.tui.curve import Curve, draw_curve
 from trainmon.tui.glyphs import Glyphs
-from trainmon.tui.raster import BRAILLE, PLAIN, BoolArray, Spans, cells, column_of, curve_dots, level_dots
+from trainmon.tui.plot import cell_range, plot, runs
+from trainmon.tui.raster import BRAILLE, PLAIN
+from trainmon.tui.scale import Scale, Wish, scale_of
 from trainmon.tui.span import Line, Span, clip, cut, fit, pad, width_of
 
 MIN_HEIGHT = 4  # title, two rows of dots, x axis
-_LOG_RATIO = 50.0  # above this largest/median ratio a positive curve is drawn on a log axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +27,22 @@ class Shade:
 
 
 @dataclass(frozen=True, slots=True)
+class Tick:
+    """Something that happened at `x` and belongs on the axis: `kind` is "checkpoint" or "restart"."""
+
+    x: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """What to draw. `key` changes when, and only when, the picture does; `number` is the key that enlarges it.
 
     `value`, `change` and `beside` (other signals of the same slot) stand in the title. `log_y` None: decided by
     the values. `clip_start`: see `curve.value_range`. `window`: the x range to show, None for
     everything. `floor`: the y axis begins no higher. `least_span`: the y axis covers at least this share of its
-    middle value, so that noise of a percent does not look like trouble.
+    middle value, so that noise of a percent does not look like trouble. `smooth`: a running mean over the raw
+    curve, which is dimmed. `clip_outliers`: the few highest and lowest columns are held at the edge. `cursor`: an x.
     """
 
     title: str
@@ -55,6 +62,10 @@ class Chart:
     floor: float | None = None
     signals: tuple[str, ...] = ()
     least_span: float = 0.0
+    smooth: bool = False
+    clip_outliers: bool = False
+    cursor: float | None = None
+    ticks: tuple[Tick, ...] = ()
 
     @property
     def x_range(self) -> tuple[float, float] | None:
@@ -64,25 +75,21 @@ class Chart:
         ends = [ends for curve in self.curves if (ends := curve.range) is not None]
         return (min(a for a, _ in ends), max(b for _, b in ends)) if ends else None
 
+    def x_text(self, value: float) -> str:
+        """`value` of the x axis, as exact as one would look it up."""
+        if self.x_name == "time":
+            return numbers.duration(value)
+        return numbers.count(value) if self.x_name == "tokens" else numbers.step(value)
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    bottom: float
-    top: float
-    log: bool
-    cut_at: float | None  # the true top, when values above `top` are held at the edge
+    def x_label(self, value: float) -> str:
+        """`value` of the x axis, in short."""
+        return numbers.duration(value) if self.x_name == "time" else numbers.count(value)
 
-    def place(self, values: FloatArray) -> FloatArray:
-        if not self.log:
-            return values
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(values > 0, np.log10(np.maximum(values, 1e-300)), np.nan)
-
-    def label(self, share: float, unit: str) -> str:
-        value = self.bottom + (self.top - self.bottom) * share
-        if self.log:
-            return numbers.axis(10.0**value, unit)
-        return numbers.axis(value, unit, self.top - self.bottom)
+    @property
+    def x_words(self) -> str:
+        """What the x axis counts, and what was done to the curves."""
+        done = (("log y", self.log_y is True), ("smoothed", self.smooth), ("outliers cut", self.clip_outliers))
+        return ", ".join((self.x_name, *(word for word, holds in done if holds)))
 
 
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -95,20 +102,29 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
     grid = BRAILLE if glyphs.braille else PLAIN
     columns = max(2, width - 9) * grid.across  # a first guess; the gutter depends on the labels
     drawn = [draw_curve(curve, *ends, columns) for curve in chart.curves]
-    scale = _scale(chart, drawn)
-    labels = _labels(scale, rows, chart.unit)
+    scale = scale_of(_wish(chart), drawn)
+    labels = scale.labels(rows, chart.unit)
     gutter = max((len(text) for text in labels.values()), default=0) + 1
     across = max(2, width - gutter - 1)
     if across * grid.across != columns:
         columns = across * grid.across
         drawn = [draw_curve(curve, *ends, columns) for curve in chart.curves]
-    plot = _plot(chart, drawn, scale, ends, rows, across, glyphs)
     lines = [title]
-    for row, line in enumerate(plot):
+    for row, line in enumerate(plot(chart, drawn, scale, ends, rows, across, glyphs)):
         label = labels.get(row, "")
         lines.append(pad([Span(label.rjust(gutter - 1) + " ", "faint"), Span(glyphs.vertical, "faint"), *line], width))
-    lines.append(pad(_x_axis(chart, ends, scale.log, gutter, across, glyphs), width))
+    lines.append(pad(_x_axis(chart, ends, scale, gutter, across, glyphs), width))
     return lines
+
+
+def plot_offset(chart: Chart, width: int, height: int, glyphs: Glyphs) -> int:
+    """Cells to the left of the plot in `draw_chart`: labels and the rule beside them."""
+    axis = draw_chart(chart, width, height, glyphs)[-1]
+    return width_of(axis[:1])
+
+
+def _wish(chart: Chart) -> Wish:
+    return Wish(chart.threshold, chart.log_y, chart.clip_start, chart.clip_outliers, chart.floor, chart.least_span)
 
 
 def _title(chart: Chart, width: int, glyphs: Glyphs) -> Line:
@@ -128,194 +144,38 @@ def _title(chart: Chart, width: int, glyphs: Glyphs) -> Line:
     return [Span(clip(span.text, width, glyphs.ellipsis), span.fg) for span in cut(line, width)]
 
 
-def _scale(chart: Chart, drawn: list[Drawn]) -> _Scale:
-    everything = _merge([one.merged(older=True) for one in drawn])
-    limits = value_range(everything, chart.clip_start)
-    if limits is None:
-        return _Scale(0.0, 1.0, False, None)
-    bottom, top, true_top = limits
-    if chart.floor is not None:
-        bottom = min(bottom, chart.floor)
-    log = chart.log_y if chart.log_y is not None else _wants_log(everything, bottom)
-    if chart.threshold is not None and bottom < chart.threshold <= top + 1.5 * max(top - bottom, abs(top) * 0.05):
-        top = max(top, chart.threshold)
-    if log:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            positive = everything.low[everything.low > 0]
-        bottom = float(np.log10(positive.min())) if positive.size else -1.0
-        top = float(np.log10(top)) if top > 0 else bottom + 1
-    middle = (bottom + top) / 2
-    least = abs(middle) * max(chart.least_span, 1e-9) if not log else 0.0
-    if top - bottom <= least or top <= bottom:
-        least = max(least, abs(middle) * 0.1) or 1.0
-        bottom, top = middle - least / 2, middle + least / 2
-    return _Scale(bottom, top, log, true_top if limits[1] < true_top else None)
-
-
-def _merge(parts: list[Spans]) -> Spans:
-    if not parts:
-        return Spans(np.empty(0), np.empty(0))
-    return Spans(np.fmin.reduce([part.low for part in parts]), np.fmax.reduce([part.high for part in parts]))
-
-
-def _wants_log(spans: Spans, bottom: float) -> bool:
-    if bottom <= 0:
-        return False
-    high = spans.high[np.isfinite(spans.high)]
-    return bool(high.max() / np.median(high) > _LOG_RATIO)
-
-
-def _labels(scale: _Scale, rows: int, unit: str) -> dict[int, str]:
-    labels = {0: scale.label(1.0, unit)}
-    if rows > 1:
-        labels[rows - 1] = scale.label(0.0, unit)
-    if rows >= 7:
-        middle = (rows - 1) // 2
-        labels[middle] = scale.label(1 - (middle + 0.5) / rows, unit)
-    return labels
-
-
-def _plot(
-    chart: Chart,
-    drawn: list[Drawn],
-    scale: _Scale,
-    ends: tuple[float, float],
-    rows: int,
-    across: int,
-    glyphs: Glyphs,
-) -> list[Line]:
-    grid = BRAILLE if glyphs.braille else PLAIN
-    high, wide = rows * grid.down, across * grid.across
-    blank = np.zeros((high, wide), dtype=np.bool_)
-    layers, styles = [blank], [""]
-    if chart.threshold is not None:
-        limit = float(scale.place(np.array([chart.threshold]))[0])
-        layers.append(level_dots(limit, scale.bottom, scale.top, high, wide, 2 * grid.across))
-        styles.append("threshold")
-    for curve, one in reversed(list(zip(chart.curves, drawn, strict=True))):  # the first curve lies on top
-        if one.older:
-            layers.append(_dots(one.older, scale, high, blank))
-            styles.append("older")
-        layers.append(_dots(one.newest, scale, high, blank))
-        styles.append(curve.style)
-    texts, owner = cells(layers, grid)
-    characters = [list(text) for text in texts]
-    names = [[styles[number] if number > 0 else "text" for number in line] for line in owner.tolist()]
-    _mark_cut(characters, names, drawn, scale, grid.across, glyphs)
-    _mark_bad(characters, names, drawn, grid.across, glyphs)
-    _mark_ends(chart, characters, names, drawn, scale, rows, grid.across)
-    return _runs(characters, names, _shading(chart, ends, across))
-
-
-def _dots(parts: tuple[Spans, ...], scale: _Scale, rows: int, blank: BoolArray) -> BoolArray:
-    dots = blank.copy()
-    for part in parts:
-        dots |= curve_dots(Spans(scale.place(part.low), scale.place(part.high)), scale.bottom, scale.top, rows)
-    return dots
-
-
-def _mark_cut(
-    characters: list[list[str]],
-    names: list[list[str]],
-    drawn: list[Drawn],
-    scale: _Scale,
-    per_cell: int,
-    glyphs: Glyphs,
-) -> None:
-    """An arrow in the top row over every value that is higher than the axis."""
-    if scale.cut_at is None:
-        return
-    for one in drawn:
-        over = scale.place(one.merged(older=True).high) > scale.top + 1e-12
-        for cell in sorted({int(column) // per_cell for column in np.flatnonzero(over)}):
-            characters[0][cell], names[0][cell] = glyphs.cut, "muted"
-
-
-def _mark_bad(
-    characters: list[list[str]], names: list[list[str]], drawn: list[Drawn], per_cell: int, glyphs: Glyphs
-) -> None:
-    for one in drawn:
-        for cell in sorted({int(column) // per_cell for column in np.flatnonzero(one.bad)}):
-            characters[0][cell], names[0][cell] = glyphs.bad, "fail"
-
-
-def _mark_ends(
-    chart: Chart,
-    characters: list[list[str]],
-    names: list[list[str]],
-    drawn: list[Drawn],
-    scale: _Scale,
-    rows: int,
-    per_cell: int,
-) -> None:
-    """The label of each curve at its newest value, so that colour alone never tells curves apart."""
-    for curve, one in zip(chart.curves, drawn, strict=True):
-        spans = one.merged()
-        known = np.flatnonzero(np.isfinite(spans.high))
-        if not curve.label or not known.size:
-            continue
-        column = int(known[-1])
-        value = scale.place(np.array([(spans.low[column] + spans.high[column]) / 2]))[0]
-        share = (scale.top - float(value)) / (scale.top - scale.bottom)
-        row = min(rows - 1, max(0, int(share * rows)))
-        cell = column // per_cell
-        for distance in range(rows):  # next free row when two curves end together
-            for free in (row - distance, row + distance):
-                if 0 <= free < rows and not names[free][cell].startswith("label"):
-                    characters[free][cell], names[free][cell] = curve.label[:1], f"label{curve.style[4:]}"
-                    break
-            else:
-                continue
-            break
-
-
-def _shading(chart: Chart, ends: tuple[float, float], across: int) -> list[str]:
-    """The background of each cell column: that of the worst episode over it."""
-    shading = [""] * across
-    for shade in sorted(chart.shades, key=lambda shade: ("info", "warn", "fail").index(shade.style)):
-        if shade.style == "info" or shade.last < ends[0] or shade.first > ends[1]:
-            continue
-        first, last = _cell_range(shade, ends, across)
-        for cell in range(first, last + 1):
-            shading[cell] = f"shade_{shade.style}"
-    return shading
-
-
-def _cell_range(shade: Shade, ends: tuple[float, float], across: int) -> tuple[int, int]:
-    inside = np.clip(np.array([shade.first, shade.last]), *ends)
-    places: IntArray = column_of(inside, *ends, across)
-    return int(places[0]), max(int(places[0]), int(places[1]))
-
-
-def _runs(characters: list[list[str]], names: list[list[str]], shading: list[str]) -> list[Line]:
-    lines: list[Line] = []
-    for row, row_names in zip(characters, names, strict=True):
-        line: Line = []
-        start = 0
-        for cell in range(1, len(row) + 1):
-            if cell == len(row) or row_names[cell] != row_names[start] or shading[cell] != shading[start]:
-                line.append(Span("".join(row[start:cell]), row_names[start], shading[start]))
-                start = cell
-        lines.append(line)
-    return lines
-
-
-def _x_axis(chart: Chart, ends: tuple[float, float], log: bool, gutter: int, across: int, glyphs: Glyphs) -> Line:
-    first, last = numbers.count(ends[0]), numbers.count(ends[1])
+def _x_axis(chart: Chart, ends: tuple[float, float], scale: Scale, gutter: int, across: int, glyphs: Glyphs) -> Line:
+    """The rule under the plot: ends, what is counted, checkpoints and restarts; episodes lie over all of it."""
+    first, last = chart.x_label(ends[0]), chart.x_label(ends[1])
     rule = [glyphs.horizontal] * across
     names = ["faint"] * across
-    marks = {_cell_range(shade, ends, across)[0]: shade for shade in chart.shades if ends[0] <= shade.first <= ends[1]}
-    for text, start in ((first, 0), (last, across - len(last))):
-        taken = range(start, start + len(text))
-        if start >= 0 and len(first) + len(last) + 2 <= across and not marks.keys() & taken:
-            rule[start : start + len(text)] = list(text)
-    middle = f" {chart.x_name}{', log y' if log else ''} "
-    start = (across - len(middle)) // 2
-    if len(first) + len(last) + len(middle) + 6 <= across and not marks.keys() & range(start, start + len(middle)):
-        rule[start : start + len(middle)] = list(middle)
+    for tick in chart.ticks:
+        if ends[0] <= tick.x <= ends[1]:
+            cell = cell_range(Shade(tick.x, tick.x, "info", ""), ends, across)[0]
+            rule[cell], names[cell] = glyphs.ticks[tick.kind], "muted" if tick.kind == "checkpoint" else "key"
+    marks = {cell_range(shade, ends, across)[0]: shade for shade in chart.shades if ends[0] <= shade.first <= ends[1]}
+    restarts = {cell for cell, name in enumerate(names) if name == "key"}
+    taken = marks.keys() | restarts
+    words = chart.x_words + (", log y" if scale.log and chart.log_y is None else "")
+    if len(first) + len(last) + 2 <= across:
+        for text, start in ((first, 0), (last, across - len(last))):
+            _write(rule, names, text, start, taken)
+    middle = f" {words} "
+    if len(first) + len(last) + len(middle) + 6 > across:
+        middle = f" {chart.x_name} "
+    if len(first) + len(last) + len(middle) + 6 <= across:
+        _write(rule, names, middle, (across - len(middle)) // 2, taken)
     for cell, shade in marks.items():
         rule[cell], names[cell] = shade.glyph, shade.style
-    return [Span(" " * gutter + glyphs.corner, "faint"), *_runs([rule], [names], [""] * across)[0]]
+    return [Span(" " * gutter + glyphs.corner, "faint"), *runs([rule], [names], [""] * across)[0]]
+
+
+def _write(rule: list[str], names: list[str], text: str, start: int, taken: set[int]) -> None:
+    """`text` on the rule, unless it would hide a mark."""
+    cells = range(start, start + len(text))
+    if start >= 0 and not taken & set(cells):
+        rule[start : start + len(text)] = list(text)
+        names[start : start + len(text)] = ["faint"] * len(text)
 
 
 def draw_absent(title: str, number: str, glyph: str, reason: str, width: int, glyphs: Glyphs) -> Line:

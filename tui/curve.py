@@ -8,6 +8,7 @@ import numpy as np
 
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.tails.record import FloatArray, IntArray
+from trainmon.tui.axis import Mapping
 from trainmon.tui.raster import BoolArray, Spans, column_of, column_spans, join, sparkline
 
 _MOST_SEGMENTS = 64  # drawn apart; a run that restarted more often than there is room for is drawn as one
@@ -15,7 +16,10 @@ _MOST_SEGMENTS = 64  # drawn apart; a run that restarted more often than there i
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """(n,) arrays in log order; `bad_x` is where NaN, Inf or null was logged. `label` marks its end on the chart."""
+    """(n,) arrays in log order; `bad_x` is where NaN, Inf or null was logged. `label` marks its end on the chart.
+
+    `steps` where x is something else: attempts begin, and leave branches behind, by step.
+    """
 
     x: FloatArray
     values: FloatArray
@@ -25,6 +29,7 @@ class Curve:
     bad_x: FloatArray
     label: str = ""
     style: str = "line0"
+    steps: FloatArray | None = None
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -36,11 +41,12 @@ class Curve:
         return min(float(part.min()) for part in parts), max(float(part.max()) for part in parts)
 
 
-def curve_of(view: SeriesView, label: str = "", style: str = "line0", x: FloatArray | None = None) -> Curve:
-    """The curve of a series by step, or by `x` (n,) where that is given."""
-    places = view.steps if x is None else x
-    bad = view.bad_steps if x is None else np.interp(view.bad_steps, view.steps, x) if x.size else view.bad_steps
-    return Curve(places, view.values, view.low, view.high, view.attempts, bad, label, style)
+def curve_of(view: SeriesView, label: str = "", style: str = "line0", along: Mapping | None = None) -> Curve:
+    """The curve of a series by step, or `along` another axis."""
+    if along is None:
+        return Curve(view.steps, view.values, view.low, view.high, view.attempts, view.bad_steps, label, style)
+    bad = along.at(view.bad_steps)
+    return Curve(along.x, view.values, view.low, view.high, view.attempts, bad, label, style, view.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +66,17 @@ class Drawn:
 
 
 def segments(curve: Curve) -> list[tuple[int, int, float]]:
-    """(first index, end index, x from which the segment was left behind) of each stretch in which x never falls."""
-    n = curve.x.size
+    """(first index, end index, step from which it was left behind) of each stretch in which the steps never fall."""
+    steps = curve.x if curve.steps is None else curve.steps
+    n = steps.size
     if n == 0:
         return []
-    falls = (np.diff(curve.x) < 0) | (np.diff(curve.attempts) != 0)
+    falls = (np.diff(steps) < 0) | (np.diff(curve.attempts) != 0)
     starts = np.concatenate(([0], np.flatnonzero(falls) + 1))
     if starts.size > _MOST_SEGMENTS:
         starts = np.concatenate(([0], starts[-_MOST_SEGMENTS + 1 :]))
     ends = np.append(starts[1:], n)
-    firsts = curve.x[starts]
+    firsts = steps[starts]
     later = np.append(np.minimum.accumulate(firsts[::-1])[::-1][1:], np.inf)
     return [(int(a), int(b), float(limit)) for a, b, limit in zip(starts, ends, later, strict=True)]
 
@@ -81,19 +88,25 @@ def draw_curve(curve: Curve, start: float, stop: float, columns: int) -> Drawn:
     bad[places[places >= 0]] = True
     newest: list[Spans] = []
     older: list[Spans] = []
+    steps = curve.x if curve.steps is None else curve.steps
     for first, end, limit in segments(curve):
-        x, low, high = curve.x[first:end], curve.low[first:end], curve.high[first:end]
-        if not np.all(x[1:] >= x[:-1]):  # only where segments were lumped together, or x is no number
-            order = np.argsort(x, kind="stable")
-            x, low, high = x[order], low[order], high[order]
-        cut = int(np.searchsorted(x, limit, side="left"))
-        if cut:
-            newest.append(join(column_spans(x[:cut], low[:cut], high[:cut], start, stop, columns), bad))
-        if cut < x.size:
-            older.append(join(column_spans(x[cut:], low[cut:], high[cut:], start, stop, columns), bad))
+        kept = first + int(np.searchsorted(steps[first:end], limit, side="left"))
+        if not np.all(steps[first + 1 : end] >= steps[first : end - 1]):  # segments were lumped together: all stands
+            kept = end
+        for parts, begin, stop_at in ((newest, first, kept), (older, kept, end)):
+            if stop_at > begin:
+                parts.append(join(_spans(curve, begin, stop_at, start, stop, columns), bad))
     if not newest:
         newest = [Spans(np.full(columns, np.nan), np.full(columns, np.nan))]
     return Drawn(tuple(newest), tuple(older), bad)
+
+
+def _spans(curve: Curve, first: int, end: int, start: float, stop: float, columns: int) -> Spans:
+    x, low, high = curve.x[first:end], curve.low[first:end], curve.high[first:end]
+    if not np.all(x[1:] >= x[:-1]):  # where x is no number, or goes back although the steps do not
+        order = np.argsort(x, kind="stable")
+        x, low, high = x[order], low[order], high[order]
+    return column_spans(x, low, high, start, stop, columns)
 
 
 def value_range(spans: Spans, clip_start: bool) -> tuple[float, float, float] | None:

@@ -111,12 +111,13 @@ def _interval(run: RunSnapshot) -> float:
     return float(np.median(gaps)) if gaps.size else 1.0
 
 
-def charts(run: RunSnapshot, evidence: Evidence, glyphs: Glyphs) -> tuple[Chart, ...]:
+def charts(run: RunSnapshot, evidence: Evidence, glyphs: Glyphs, axis: str = "step") -> tuple[Chart, ...]:
     """One chart a signal, numbered from 1, cut to the window, with the worst value in it."""
     out = []
     for place, signal in enumerate(evidence.signals):
         views: list[SeriesView] = family(run, signal)
-        chart = series_chart(run, views, str(place + 1), glyphs, title_of(views[0].key), window=evidence.window)
+        title, window = title_of(views[0].key), evidence.window
+        chart = series_chart(run, views, str(place + 1), glyphs, title, window=window, axis=axis)
         if evidence.window is not None:
             chart = replace(chart, clip_start=False, value=_worst(views[0], evidence.window), change="")
         out.append(chart)

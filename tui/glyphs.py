@@ -20,6 +20,7 @@ class Glyphs:
     braille: bool
     bad: str
     cut: str
+    cut_below: str
     cursor: str
     pin: str
     bar_full: str
@@ -32,6 +33,7 @@ class Glyphs:
     recovered: str
     acknowledged: str
     arrow: str
+    ticks: Mapping[str, str]
 
 
 UNICODE = Glyphs(
@@ -66,6 +68,7 @@ UNICODE = Glyphs(
     braille=True,
     bad="✗",
     cut="↑",
+    cut_below="↓",
     cursor="▸",
     pin="●",
     bar_full="━",
@@ -78,6 +81,7 @@ UNICODE = Glyphs(
     recovered="↩",
     acknowledged="✓",
     arrow="→",
+    ticks={"checkpoint": "┴", "restart": "↻"},
 )
 
 ASCII = Glyphs(
@@ -112,6 +116,7 @@ ASCII = Glyphs(
     braille=False,
     bad="x",
     cut="^",
+    cut_below="v",
     cursor=">",
     pin="*",
     bar_full="#",
@@ -124,6 +129,7 @@ ASCII = Glyphs(
     recovered="<",
     acknowledged="v",
     arrow=">",
+    ticks={"checkpoint": "'", "restart": "@"},
 )
 
 

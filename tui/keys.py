@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from textual.binding import Binding, BindingType
 
 FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP = "fleet", "run", "triage", "evidence", "compare", "log", "help"
-SCREENS = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP)
+ALERTS, INVENTORY, SIGNALS = "alerts", "inventory", "signals"
+SCREENS = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, ALERTS, INVENTORY, SIGNALS, HELP)
 _RUNS = (RUN, TRIAGE, EVIDENCE, LOG)
-_OPENING = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE)
+_OPENING = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, ALERTS, SIGNALS)
+_CHARTS = (RUN, TRIAGE, EVIDENCE, COMPARE)
+_EPISODES = (RUN, TRIAGE, EVIDENCE, ALERTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,38 @@ KEYS: tuple[Key, ...] = (
         "enter",
         "Enter",
         "open",
-        "open what is under the cursor: a run, its evidence, a chart",
+        "open what is under the cursor: a run, its evidence, a chart; draw a signal, or no longer",
         _OPENING,
     ),
-    Key("triage", "triage", "t", "t", "triage", "walk through the triage of this run, step by step", (FLEET, *_RUNS)),
+    Key(
+        "triage",
+        "triage",
+        "t",
+        "t",
+        "triage",
+        "walk through the triage of this run, step by step",
+        (FLEET, *_RUNS, ALERTS),
+    ),
     Key("step.next", "next_step(1)", "n", "n", "next step", "next step of the triage", (TRIAGE, EVIDENCE)),
     Key("step.previous", "next_step(-1)", "N", "N", "", "previous step of the triage", (TRIAGE, EVIDENCE)),
-    Key("filter", "filter", "slash", "/", "filter", "show only what matches: runs, or lines of the log", (FLEET, LOG)),
-    Key("log", "log", "l", "l", "log", "raw log lines, at the episode or step you are looking at", (FLEET, *_RUNS[:3])),
+    Key(
+        "filter",
+        "filter",
+        "slash",
+        "/",
+        "filter",
+        "show only what matches: runs, lines of the log, alerts, signals",
+        (FLEET, LOG, ALERTS, SIGNALS),
+    ),
+    Key(
+        "log",
+        "log",
+        "l",
+        "l",
+        "log",
+        "raw log lines, at the episode or step you are looking at",
+        (FLEET, *_RUNS[:3], ALERTS),
+    ),
     Key("error.next", "next_error(1)", "e", "e", "next error", "next error of the log", (LOG,)),
     Key("error.previous", "next_error(-1)", "E", "E", "", "previous error of the log", (LOG,)),
     Key(
@@ -56,10 +83,10 @@ KEYS: tuple[Key, ...] = (
         "a",
         "ack",
         "acknowledge the episode under the cursor: seen by a person, no longer first in the list",
-        (RUN, TRIAGE, EVIDENCE),
+        _EPISODES,
     ),
-    Key("snooze", "snooze", "z", "z", "", "silence the episode under the cursor for an hour", (RUN, TRIAGE, EVIDENCE)),
-    Key("pin", "pin", "space", "Space", "pin", "pin this run, or let it go", (FLEET, *_RUNS)),
+    Key("snooze", "snooze", "z", "z", "", "silence the episode under the cursor for an hour", _EPISODES),
+    Key("pin", "pin", "space", "Space", "pin", "pin this run, or let it go", (FLEET, *_RUNS, ALERTS)),
     Key(
         "compare",
         "compare",
@@ -70,7 +97,59 @@ KEYS: tuple[Key, ...] = (
         (FLEET, *_RUNS),
     ),
     Key("view", "view", "v", "v", "overlay/apart", "all runs in one chart, or one beside the other", (COMPARE,)),
-    Key("axis", "axis", "x", "x", "x axis", "x axis by step or by tokens", (COMPARE,)),
+    Key("axis", "axis", "x", "x", "x axis", "x axis by step, by tokens or by time, as far as the log tells", _CHARTS),
+    Key(
+        "alerts",
+        "alerts",
+        "A",
+        "A",
+        "all alerts",
+        "every episode of every run, open ones first",
+        (FLEET, *_RUNS, COMPARE),
+    ),
+    Key(
+        "inventory",
+        "inventory",
+        "i",
+        "i",
+        "inventory",
+        "which signals this run logs, and how to get those it does not",
+        (FLEET, *_RUNS),
+    ),
+    Key("draw", "draw", "d", "d", "add chart", "choose any other signal of the log to be drawn as a chart too", (RUN,)),
+    Key(
+        "zoom.in",
+        "zoom(1)",
+        "plus,equals_sign",
+        "+ =",
+        "zoom",
+        "zoom into the charts, around the cursor or the newest value",
+        _CHARTS,
+    ),
+    Key("zoom.out", "zoom(-1)", "minus,underscore", "- _", "", "zoom out", _CHARTS),
+    Key("fit", "fit", "0", "0", "", "charts show everything again, without a cursor", _CHARTS),
+    Key("follow", "follow", "F", "F", "", "charts show the newest part and move along with it", _CHARTS),
+    Key(
+        "read.left",
+        "read(-1)",
+        "comma",
+        ",",
+        "",
+        "cursor of the charts to the left; every chart tells its value there",
+        _CHARTS,
+    ),
+    Key("read.right", "read(1)", "full_stop", ".", "", "cursor of the charts to the right", _CHARTS),
+    Key("smooth", "smooth", "m", "m", "", "running mean over the raw curves, or not", _CHARTS),
+    Key("log_y", "log_y", "y", "y", "", "y axis logarithmic, linear, or as the values ask", _CHARTS),
+    Key(
+        "outliers",
+        "outliers",
+        "o",
+        "o",
+        "",
+        "keep the highest and lowest values out of the y axis, or let it reach all",
+        _CHARTS,
+    ),
     Key("sort", "sort", "s", "s", "sort", "next order: trouble, name, step, loss, spike score, ...", (FLEET,)),
     Key("troubled", "troubled", "exclamation_mark", "!", "troubled", "only runs in trouble, or all again", (FLEET,)),
     *(
@@ -85,11 +164,12 @@ KEYS: tuple[Key, ...] = (
     Key("page.up", "move('page_up')", "pageup,ctrl+b", "PgUp ctrl+b", "", "a page up"),
     Key("top", "move('top')", "g,home", "g Home", "", "to the top"),
     Key("bottom", "move('bottom')", "G,end", "G End", "", "to the bottom; a log follows its newest line again"),
-    Key("left", "move('left')", "left", "←", "", "scroll long lines left", (LOG,)),
-    Key("right", "move('right')", "right", "→", "", "scroll long lines right", (LOG,)),
+    Key("left", "sideways(-1)", "left", "←", "", "to the left: of long lines, of zoomed charts", (*_CHARTS, LOG)),
+    Key("right", "sideways(1)", "right", "→", "", "to the right: of long lines, of zoomed charts", (*_CHARTS, LOG)),
     Key("pane.next", "pane(1)", "tab", "Tab", "", "next pane"),
     Key("pane.previous", "pane(-1)", "shift+tab", "shift+Tab", "", "previous pane"),
     Key("back", "back", "escape", "Esc", "back", "back; in the list of runs, take the filter off"),
+    Key("theme", "theme", "T", "T", "", "dark or light ground"),
     Key("help", "help", "question_mark", "?", "help", "this help"),
     Key("palette", "palette", "colon,ctrl+p", ": ctrl+p", "", "all commands by name"),
     Key("quit", "quit", "q,ctrl+c", "q", "quit", "quit; the training runs never notice"),

@@ -9,9 +9,10 @@ import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
-from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.record import FloatArray
 from trainmon.tui import numbers
+from trainmon.tui.axis import mapping, tokens_at
 from trainmon.tui.chart import Chart
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.curve import Curve, curve_of
@@ -33,32 +34,24 @@ def letter(place: int) -> str:
     return LETTERS[place % len(LETTERS)]
 
 
-def tokens_at(run: RunSnapshot, view: SeriesView) -> FloatArray | None:
-    """Tokens seen at each step of `view`: logged, or steps times a fixed batch; None when neither is known."""
-    seen = run.series.get(SignalKey("progress.tokens"))
-    if seen is not None and seen.steps.size >= 2:
-        order = np.argsort(seen.steps, kind="stable")
-        return np.interp(view.steps, seen.steps[order], seen.values[order])
-    batch = run.facts.get("tokens_per_batch")
-    if isinstance(batch, int | float) and batch > 0:
-        return view.steps * float(batch)
-    return None
+def without(runs: list[RunSnapshot], axis: str) -> list[str]:
+    """Names of the runs whose loss cannot be put on `axis`."""
+    return [] if axis == "step" else [run.name for run in runs if _loss_x(run, axis) is None]
 
 
-def without_tokens(runs: list[RunSnapshot]) -> list[str]:
-    """Names of the runs that cannot be put on an axis of tokens."""
-    missing = []
-    for run in runs:
-        view = run.series.get(SignalKey("loss.train"))
-        if view is None or tokens_at(run, view) is None:
-            missing.append(run.name)
-    return missing
+def _loss_x(run: RunSnapshot, axis: str) -> FloatArray | None:
+    """The x of each value of the loss; None where the log does not tell."""
+    view = run.series.get(SignalKey("loss.train"))
+    if view is None or axis == "step":
+        return None if view is None else view.steps
+    along = mapping(run, view, axis)
+    return None if along is None else along.x
 
 
 def best_axis(runs: list[RunSnapshot]) -> str:
     """Tokens where batches differ (METRICS.md), else steps."""
     batches = {run.facts.get("tokens_per_batch") for run in runs}
-    return "tokens" if len(batches) > 1 and not without_tokens(runs) else "step"
+    return "tokens" if len(batches) > 1 and not without(runs, "tokens") else "step"
 
 
 def overlay_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[Chart, ...]:
@@ -103,10 +96,10 @@ def _curve(
     view = run.series.get(SignalKey(signal))
     if view is None or not view.count:
         return None
-    x = tokens_at(run, view) if axis == "tokens" else None
-    if axis == "tokens" and x is None:
+    along = mapping(run, view, axis)
+    if axis != "step" and along is None:
         return None
-    return curve_of(view, label, style, x), series_chart(run, [view], "", glyphs, "")
+    return curve_of(view, label, style, along), series_chart(run, [view], "", glyphs, "")
 
 
 def _chart(signal: str, curves: tuple[Curve, ...], key: tuple[object, ...], number: str, axis: str) -> Chart:
@@ -134,7 +127,8 @@ _TABLE = (
 def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs) -> list[Line]:
     """End values, one run a line; "loss at" compares all runs at the furthest x that all of them reached."""
     at = common_x(runs, axis)
-    heads = [f"loss at {numbers.count(at)}" if what == "same" else name for name, what, _ in _TABLE]
+    shown = numbers.duration(at) if axis == "time" else numbers.count(at)
+    heads = [f"loss at {shown}" if what == "same" else name for name, what, _ in _TABLE]
     fits, used = [], 3 + 16 + 11
     for place, (_, _, cells) in enumerate(_TABLE):
         if used + cells + 1 <= width:
@@ -172,20 +166,14 @@ def _value(run: RunSnapshot, what: str, axis: str, at: float) -> str:
 
 def common_x(runs: list[RunSnapshot], axis: str) -> float:
     """The furthest x that every run reached; NaN when one has no loss."""
-    ends = []
-    for run in runs:
-        view = run.series.get(SignalKey("loss.train"))
-        x = None if view is None else tokens_at(run, view) if axis == "tokens" else view.steps
-        if x is None or not x.size:
-            return math.nan
-        ends.append(float(x.max()))
-    return min(ends, default=math.nan)
+    ends = [math.nan if (x := _loss_x(run, axis)) is None or not x.size else float(np.nanmax(x)) for run in runs]
+    return math.nan if not ends or any(math.isnan(end) for end in ends) else min(ends)
 
 
 def value_at(run: RunSnapshot, axis: str, at: float) -> float:
     """The loss of `run` where x is `at`: the newest attempt's last value not beyond it; NaN when there is none."""
     view = run.series.get(SignalKey("loss.train"))
-    x = None if view is None else tokens_at(run, view) if axis == "tokens" else view.steps
+    x = _loss_x(run, axis)
     if view is None or x is None or math.isnan(at):
         return math.nan
     reached = np.flatnonzero(x <= at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,11 @@ from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.monitor.thresholds import DEFAULTS
 from trainmon.tails.text import printable
 from trainmon.tui import numbers
+from trainmon.tui.axis import Mapping, mapping
 from trainmon.tui.chart import Chart, Shade
 from trainmon.tui.curve import Curve, curve_of
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.ticks import ticks_of
 
 RL_SCREEN: tuple[tuple[str, ...], ...] = (
     ("loss.train",),
@@ -52,7 +55,7 @@ class FirstScreen:
     absent: tuple[Absent, ...]
 
 
-def first_screen(run: RunSnapshot, glyphs: Glyphs) -> FirstScreen:
+def first_screen(run: RunSnapshot, glyphs: Glyphs, axis: str = "step") -> FirstScreen:
     """The nine places of METRICS.md; for RL runs the rows that do not apply give way to reward, KL and the like."""
     charts: list[Chart] = []
     absent: list[Absent] = []
@@ -65,11 +68,24 @@ def first_screen(run: RunSnapshot, glyphs: Glyphs) -> FirstScreen:
             continue
         lead = next((_DRAWN_FIRST[signal] for signal in there if _DRAWN_FIRST.get(signal) in there), there[0])
         shown.add(lead)
-        charts.append(slot_chart(run, lead, tuple(signal for signal in there if signal != lead), number, glyphs))
+        rest = tuple(signal for signal in there if signal != lead)
+        charts.append(slot_chart(run, lead, rest, number, glyphs, axis))
     return FirstScreen(tuple(charts), tuple(absent))
 
 
-def slot_chart(run: RunSnapshot, lead: str, others: tuple[str, ...], number: str, glyphs: Glyphs) -> Chart:
+def added_charts(run: RunSnapshot, signals: Iterable[str], glyphs: Glyphs, axis: str = "step") -> tuple[Chart, ...]:
+    """A chart for each of `signals` that the run logs, numbered +1, +2, ..."""
+    charts: list[Chart] = []
+    for signal in signals:
+        if views := _family(run, signal):
+            number = f"+{len(charts) + 1}"
+            charts.append(series_chart(run, views, number, glyphs, _title(views[0].key), axis=axis))
+    return tuple(charts)
+
+
+def slot_chart(
+    run: RunSnapshot, lead: str, others: tuple[str, ...], number: str, glyphs: Glyphs, axis: str = "step"
+) -> Chart:
     """The chart of signal `lead`; `others` of the same unit are drawn with it, the rest are named in its title."""
     drawn = _family(run, lead)
     unit = drawn[0].unit
@@ -80,7 +96,8 @@ def slot_chart(run: RunSnapshot, lead: str, others: tuple[str, ...], number: str
             drawn = [*drawn, views[0]]
             continue
         beside.append(f"{_title(views[0].key)} {numbers.with_unit(views[0].last, views[0].unit)}")
-    return series_chart(run, drawn, number, glyphs, title=_title(drawn[0].key), beside=", ".join(beside))
+    title, words = _title(drawn[0].key), ", ".join(beside)
+    return series_chart(run, drawn, number, glyphs, title=title, beside=words, axis=axis)
 
 
 def series_chart(
@@ -91,13 +108,21 @@ def series_chart(
     title: str,
     beside: str = "",
     window: tuple[float, float] | None = None,
+    axis: str = "step",
 ) -> Chart:
-    """A chart of `views` (at least one) with the run's episodes on their signals, labelled where there are several."""
+    """A chart of `views` (at least one) with the run's episodes on their signals, labelled where there are several.
+
+    `window` in steps; `axis` one of `axis.AXES`: a series that cannot be put on it stays by step.
+    """
     lead = views[0]
     views = views[:_MOST_CURVES]
-    curves = tuple(_curve(view, place, len(views)) for place, view in enumerate(views))
+    along = mapping(run, lead, axis)
+    curves = tuple(_curve(run, view, place, len(views), axis if along else "step") for place, view in enumerate(views))
     names = {view.key.signal for view in views}
     shades = shades_of(run.episodes, names, glyphs)
+    if along is not None:
+        shades = tuple(_moved(shade, along) for shade in shades)
+        window = None if window is None else _ends(along, window)
     signal = BY_ID.get(lead.key.signal)
     limit = threshold_of(run, lead.key.signal)
     if len(views) > 1:
@@ -106,13 +131,14 @@ def series_chart(
     return Chart(
         title=title,
         curves=curves,
-        key=(tuple(map(_fingerprint, views)), shades, limit, beside, window, run.name),
+        key=(tuple(map(_fingerprint, views)), shades, limit, beside, window, run.name, axis, len(run.notes)),
         number=number,
         value=current(lead),
         change="" if lead.unit in ("z", "steps") else recent_change(lead),
         beside=beside,
         unit=lead.unit,
-        x_name=x_name(run),
+        x_name=x_name(run) if along is None else axis,
+        ticks=ticks_of(run, along),
         threshold=limit,
         shades=shades,
         window=window,
@@ -123,8 +149,19 @@ def series_chart(
     )
 
 
-def _curve(view: SeriesView, place: int, total: int) -> Curve:
-    return curve_of(view, label="abcdef"[place] if total > 1 else "", style=f"line{place}")
+def _curve(run: RunSnapshot, view: SeriesView, place: int, total: int, axis: str) -> Curve:
+    label = "abcdef"[place] if total > 1 else ""
+    return curve_of(view, label, f"line{place}", mapping(run, view, axis))
+
+
+def _ends(along: Mapping, steps: tuple[float, float]) -> tuple[float, float]:
+    first, last = along.at(np.array(steps)).tolist()
+    return first, last
+
+
+def _moved(shade: Shade, along: Mapping) -> Shade:
+    first, last = _ends(along, (shade.first, shade.last))
+    return Shade(first, last, shade.style, shade.glyph)
 
 
 def _legend(curve: Curve, view: SeriesView, lead: SeriesView) -> str:

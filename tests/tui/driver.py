@@ -22,6 +22,9 @@ WAYS: dict[str, list[str]] = {
     keys.EVIDENCE: ["j", "j", "t", "enter"],
     keys.COMPARE: ["space", "j", "space", "c"],
     keys.LOG: ["j", "j", "l"],
+    keys.ALERTS: ["j", "j", "A"],
+    keys.INVENTORY: ["j", "j", "i"],
+    keys.SIGNALS: ["j", "j", "enter", "d"],
     keys.HELP: ["question_mark"],
 }
 

@@ -56,6 +56,9 @@ async def test_every_screen_at_every_size(kind: str, size: tuple[int, int]) -> N
             keys.EVIDENCE: "log train.log",
             keys.COMPARE: "2 runs in one chart",
             keys.LOG: "iteration",
+            keys.ALERTS: "open ones first",
+            keys.INVENTORY: "status   signal",
+            keys.SIGNALS: "Enter draws",
             keys.HELP: "keys of the fleet screen",
         }
         assert wanted[kind] in text

@@ -10,14 +10,17 @@ from textual.pilot import Pilot
 from tests.tui.driver import WAYS, running, source_of, text_of
 from trainmon.tui import keys
 from trainmon.tui.app import TrainmonApp
+from trainmon.tui.screens.alerts import AlertsScreen
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.screens.compare import CompareScreen
 from trainmon.tui.screens.evidence import EvidenceScreen
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.screens.help import HelpPane, HelpScreen
+from trainmon.tui.screens.inventory import InventoryScreen
 from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.screens.run import RunScreen
+from trainmon.tui.screens.signals import SignalsScreen
 from trainmon.tui.screens.triage import TriageScreen
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.filter_bar import FilterBar
@@ -31,6 +34,9 @@ KINDS = {
     keys.EVIDENCE: EvidenceScreen,
     keys.COMPARE: CompareScreen,
     keys.LOG: LogScreen,
+    keys.ALERTS: AlertsScreen,
+    keys.INVENTORY: InventoryScreen,
+    keys.SIGNALS: SignalsScreen,
     keys.HELP: HelpScreen,
 }
 
@@ -55,7 +61,19 @@ async def opens(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> No
     if kind == keys.COMPARE:
         assert app.screen.query_one(ChartGrid).enlarged == "1"
         return
-    wanted = {keys.FLEET: RunScreen, keys.RUN: EvidenceScreen, keys.TRIAGE: EvidenceScreen, keys.EVIDENCE: LogScreen}
+    if kind == keys.SIGNALS:
+        assert app.added == ["eval.nll"]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "+1" in [chart.number for chart in app.screen.query_one(ChartGrid).charts]
+        return
+    wanted = {
+        keys.FLEET: RunScreen,
+        keys.RUN: EvidenceScreen,
+        keys.TRIAGE: EvidenceScreen,
+        keys.EVIDENCE: LogScreen,
+        keys.ALERTS: EvidenceScreen,
+    }
     assert isinstance(app.screen, wanted[kind])
 
 
@@ -100,6 +118,8 @@ def asks(what: str) -> Check:
     async def check(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
         if kind == keys.RUN:
             await pilot.press("tab")
+        if kind == keys.ALERTS:
+            await pilot.press("slash", *"olmo", "enter")
         await pilot.press(key)
         await pilot.pause()
         asked = [one for one in source_of(app).asked if one[0] == what]
@@ -141,31 +161,123 @@ async def toggles_view(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str
 
 
 async def changes_axis(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
-    assert "by step" in text_of(app)
+    grid = app.screen.query_one(ChartGrid)
+    assert grid.charts[0].x_name != "tokens"
+    before = grid.charts[0].x_range
+    assert before is not None
     await pilot.press(key)
     await pilot.pause()
-    assert "by tokens" in text_of(app)
-    assert app.screen.query_one(ChartGrid).charts[0].x_range == pytest.approx((524_288, 4000 * 524_288))
+    chart = app.screen.query_one(ChartGrid).charts[0]
+    assert chart.x_name == "tokens"
+    assert chart.x_range == pytest.approx((before[0] * 524_288, before[1] * 524_288))
+    await pilot.press(key)
+    await pilot.pause()
+    assert app.screen.query_one(ChartGrid).charts[0].x_range == before
+
+
+def grid_of(app: TrainmonApp) -> ChartGrid:
+    return app.screen.query_one(ChartGrid)
+
+
+async def zooms(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press("0", "plus", "plus")
+    await pilot.pause()
+    first = grid_of(app).view.stretch
+    assert first is not None
+    await pilot.press(key)
+    await pilot.pause()
+    second = grid_of(app).view.stretch
+    assert second is not None
+    ratio = (second[1] - second[0]) / (first[1] - first[0])
+    assert ratio == pytest.approx(0.5 if key == "plus" else 2.0)
+
+
+async def fits(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press("plus", "comma", key)
+    await pilot.pause()
+    assert grid_of(app).view.stretch is None
+    assert grid_of(app).view.cursor is None
+
+
+async def follows(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    view = grid_of(app).view
+    assert view.follow
+    assert view.shown((0.0, 5000.0))[1] == 5000.0
+
+
+async def reads(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press("comma", "comma", "comma")
+    await pilot.pause()
+    before = grid_of(app).view.cursor
+    assert before is not None
+    await pilot.press(key)
+    await pilot.pause()
+    after = grid_of(app).view.cursor
+    assert after is not None
+    assert (after < before) == (key == "comma")
+    if kind != keys.COMPARE:
+        assert "@" in text_of(app), "the value at the cursor"
+
+
+async def smooths(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    await pilot.press(key)
+    await pilot.pause()
+    assert grid_of(app).view.smooth
+    assert app.view.smooth, "holds on other screens too"
+    await pilot.press(key)
+    assert not grid_of(app).view.smooth
+
+
+async def cycles_log_y(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    seen = []
+    for _ in range(3):
+        await pilot.press(key)
+        seen.append(grid_of(app).view.log_y)
+    assert seen == [True, False, None]
+
+
+async def cycles_outliers(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    seen = []
+    for _ in range(3):
+        await pilot.press(key)
+        seen.append(grid_of(app).view.clip)
+    assert seen == [True, False, None]
+
+
+async def changes_theme(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    before = app.look.dark
+    await pilot.press(key)
+    await pilot.pause()
+    assert app.look.dark != before
+    assert app.current_theme.dark != before
 
 
 async def filters(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
     await pilot.press(key)
     await pilot.pause()
     assert app.screen.query_one(FilterBar).is_open
-    await pilot.press(*("moe" if kind == keys.FLEET else "checkpoint"))
+    words, wanted = {
+        keys.FLEET: ("moe", 1),
+        keys.LOG: ("checkpoint", 6),
+        keys.ALERTS: ("olmo", 3),
+        keys.SIGNALS: ("eval", 1),
+    }[kind]
+    await pilot.press(*words)
     await pilot.pause()
     assert isinstance(app.screen, MonitorScreen)
     pane = app.screen.panes()[0]
     assert isinstance(pane, LineList)
-    assert pane.count == (1 if kind == keys.FLEET else 6)
+    assert pane.count == wanted
     await pilot.press("enter")
     await pilot.pause()
     assert not app.screen.query_one(FilterBar).is_open
     assert pane.has_focus
-    assert pane.count == (1 if kind == keys.FLEET else 6)
+    assert pane.count == wanted
     await pilot.press("escape")
     await pilot.pause()
-    assert pane.count > 6
+    assert pane.count > wanted
 
 
 async def sorts(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
@@ -243,7 +355,15 @@ async def to_bottom(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -
 
 
 async def sideways(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
-    assert isinstance(app.screen, LogScreen)
+    if not isinstance(app.screen, LogScreen):
+        await pilot.press("plus", "plus", "left", "left")
+        before = grid_of(app).view.stretch
+        await pilot.press(key)
+        after = grid_of(app).view.stretch
+        assert before is not None
+        assert after is not None
+        assert (after[0] > before[0]) == (key == "right")
+        return
     await pilot.press("right", "right", key)
     assert app.screen.pane.shift == (60 if key == "right" else 20)
 
@@ -303,6 +423,19 @@ CHECKS: dict[str, Check] = {
     "compare": compares,
     "view": toggles_view,
     "axis": changes_axis,
+    "alerts": goes_to(AlertsScreen),
+    "inventory": goes_to(InventoryScreen),
+    "draw": goes_to(SignalsScreen),
+    "zoom.in": zooms,
+    "zoom.out": zooms,
+    "fit": fits,
+    "follow": follows,
+    "read.left": reads,
+    "read.right": reads,
+    "smooth": smooths,
+    "log_y": cycles_log_y,
+    "outliers": cycles_outliers,
+    "theme": changes_theme,
     "filter": filters,
     "sort": sorts,
     "troubled": only_troubled,

@@ -192,6 +192,19 @@ class MonitorScreen(Screen[None]):
         if (run_id := self.subject()) is not None:
             self.monitor.open_log(run_id, self.log_place())
 
+    def action_theme(self) -> None:
+        """Dark or light."""
+        self.monitor.toggle_theme()
+
+    def action_alerts(self) -> None:
+        """Of all runs."""
+        self.monitor.open_alerts()
+
+    def action_inventory(self) -> None:
+        """What this run logs."""
+        if (run_id := self.subject()) is not None:
+            self.monitor.open_inventory(run_id)
+
     def action_open(self) -> None:
         """What is under the cursor."""
 

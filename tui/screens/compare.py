@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual.app import ComposeResult
 from textual.widget import Widget
 
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui import keys
+from trainmon.tui.axis import AXES
 from trainmon.tui.look import LINE_STYLES
 from trainmon.tui.row import RunId
-from trainmon.tui.screens.base import MonitorScreen
+from trainmon.tui.screens.charted import Charted
 from trainmon.tui.side_by_side import (
     apart_charts,
     best_axis,
     end_table,
     letter,
     overlay_charts,
-    without_tokens,
+    without,
 )
 from trainmon.tui.span import Line, Span, clip, width_of
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.panes import TextLines
 
 
-class CompareScreen(MonitorScreen):
+class CompareScreen(Charted):
     """Loss, gradient norm and step time of all pinned runs; end values below."""
 
     KIND = keys.COMPARE
@@ -77,14 +80,16 @@ class CompareScreen(MonitorScreen):
         self.show(self.monitor.fleet)
 
     def action_axis(self) -> None:
-        """By step or by tokens."""
-        rows = [row.run for run_id in self.run_ids if (row := self.monitor.row(run_id)) is not None]
-        missing = without_tokens(rows)
-        if self.axis != "tokens" and missing:
-            names = ", ".join(missing[:3])
-            self.notify(f"by step: {names} logs no tokens; log tokens seen, or tokens per batch", markup=False)
-            return
-        self.axis = "step" if self.axis == "tokens" else "tokens"
+        """By step, by tokens or by time, as far as all of them tell."""
+        runs = [row.run for run_id in self.run_ids if (row := self.monitor.row(run_id)) is not None]
+        axis = self.axis or "step"
+        after = AXES[AXES.index(axis) + 1 :] + AXES[: AXES.index(axis) + 1]
+        lacking = {one: names for one in AXES if (names := without(runs, one))}
+        self.axis = next(one for one in after if one not in lacking)
+        if lacking:
+            words = (f"no axis by {one}: {', '.join(names[:3])} logs none" for one, names in lacking.items())
+            self.notify("; ".join(words), markup=False)
+        self.grid.look(replace(self.grid.view, stretch=None, follow=False, cursor=None))
         self.show(self.monitor.fleet)
 
     def action_compare(self) -> None:

@@ -7,15 +7,16 @@ from textual.widget import Widget
 
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import evidence, keys
+from trainmon.tui.chart_view import ChartView
 from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
-from trainmon.tui.screens.of_run import RunBound
+from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.span import Span, clip
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.panes import LogPane, TextLines
 
 
-class EvidenceScreen(RunBound):
+class EvidenceScreen(RunCharted):
     """Of a triage step, or of one episode."""
 
     KIND = keys.EVIDENCE
@@ -59,7 +60,9 @@ class EvidenceScreen(RunBound):
         self.query_one("#title", TextLines).show(
             [[Span(" " + clip(found.title, room, self.glyphs.ellipsis), "title"), Span(f"  {window}", "muted")]]
         )
-        charts = evidence.charts(run, found, self.glyphs)
+        if self.grid.view == ChartView():
+            self.grid.look(self.monitor.view)
+        charts = evidence.charts(run, found, self.glyphs, self.axis())
         self.query_one("#charts", ChartGrid).show(charts, nothing="no chart: none of these signals is logged")
         if moved and found.place is not None:
             self.view.go(run, found.place, self.monitor.source)

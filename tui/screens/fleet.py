@@ -131,11 +131,13 @@ class FleetScreen(MonitorScreen):
     def action_sort(self) -> None:
         """The next order."""
         self.order = next_order(self.order)
+        self.monitor.remember()
         self.show(self.monitor.fleet)
 
     def action_troubled(self) -> None:
         """Only runs in trouble, or all."""
         self.only_troubled = not self.only_troubled
+        self.monitor.remember()
         self.show(self.monitor.fleet)
 
     def action_filter(self) -> None:
@@ -147,6 +149,7 @@ class FleetScreen(MonitorScreen):
         self.only_troubled = False
         self.set_filter("")
         self.query_one(FilterBar).close()
+        self.monitor.remember()
 
     def set_filter(self, text: str) -> None:
         """Shows what matches `text`."""
@@ -159,4 +162,5 @@ class FleetScreen(MonitorScreen):
 
     def on_filter_bar_done(self) -> None:
         """Back to the list."""
+        self.monitor.remember()
         self.set_focus(self.table, scroll_visible=False)

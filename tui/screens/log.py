@@ -52,10 +52,11 @@ class LogScreen(RunBound):
         if how == "bottom" and self.view.place is not None:
             self.view.follow()
             self.show(self.monitor.fleet)
-        if how in ("left", "right"):
-            self.pane.scroll_sideways(20 if how == "right" else -20)
-        else:
-            self.pane.move(how)
+        self.pane.move(how)
+
+    def action_sideways(self, by: int) -> None:
+        """Long lines."""
+        self.pane.scroll_sideways(20 * by)
 
     def action_next_error(self, by: int) -> None:
         """To the next error that the log has, wherever it is."""
@@ -80,7 +81,7 @@ class LogScreen(RunBound):
 
     def on_filter_bar_done(self) -> None:
         """Back to the lines."""
-        self.pane.focus()
+        self.set_focus(self.pane, scroll_visible=False)
 
     def action_back(self) -> None:
         """Takes the filter off, then goes back."""

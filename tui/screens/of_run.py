@@ -75,17 +75,13 @@ class RunBound(MonitorScreen):
     def action_acknowledge(self) -> None:
         """Seen by a person."""
         if (episode := self.episode_id()) is not None:
-            self.monitor.source.acknowledge(self.run_id.name, episode)
-            self.notify("acknowledged")
-            self.monitor.poll()
+            self.monitor.acknowledge(self.run_id, episode)
         else:
             self.notify("no episode here to acknowledge")
 
     def action_snooze(self) -> None:
         """Silent for an hour."""
         if (episode := self.episode_id()) is not None:
-            self.monitor.source.snooze(self.run_id.name, episode, SNOOZE_S)
-            self.notify("snoozed for an hour")
-            self.monitor.poll()
+            self.monitor.snooze(self.run_id, episode, SNOOZE_S)
         else:
             self.notify("no episode here to snooze")

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widget import Widget
 
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
+from trainmon.tui.compact import action_lines, budget, is_compact, wanted_rows
 from trainmon.tui.row import RunId
 from trainmon.tui.run_lines import run_extra
-from trainmon.tui.screens.of_run import RunBound
-from trainmon.tui.slots import FirstScreen, first_screen
+from trainmon.tui.screens.charted import RunCharted
+from trainmon.tui.slots import FirstScreen, added_charts, first_screen
 from trainmon.tui.widgets.chart_grid import ChartGrid
-from trainmon.tui.widgets.panes import AlertPane, TriagePane
+from trainmon.tui.widgets.lines import LineList
+from trainmon.tui.widgets.panes import AlertPane, TextLines, TriagePane
+from trainmon.tui.widgets.signal_strip import SignalStrip, across
 
 
-class RunScreen(RunBound):
-    """Charts, triage, alerts."""
+class RunScreen(RunCharted):
+    """Charts, triage, alerts; where there is little room, the chart that explains and what to do."""
 
     KIND = keys.RUN
     BINDINGS = keys.bindings_of(keys.RUN)
     DEFAULT_CSS = """
     RunScreen #upper { height: 1fr; }
     RunScreen #alerts { height: 7; }
+    RunScreen #action, RunScreen #signals { display: none; }
+    RunScreen.-compact #action, RunScreen.-compact #signals { display: block; }
     RunScreen.-enlarged #triage, RunScreen.-enlarged #alerts { display: none; }
+    RunScreen.-enlarged #action, RunScreen.-enlarged #signals { display: none; }
     """
 
     def __init__(self, run_id: RunId) -> None:
         super().__init__(run_id)
-        self._screen_of: RunSnapshot | None = None
+        self._drawn_run: RunSnapshot | None = None
+        self._drawn_by: tuple[object, ...] = ()
         self._first: FirstScreen = FirstScreen((), ())
 
     def content(self) -> ComposeResult:
@@ -37,6 +46,8 @@ class RunScreen(RunBound):
         with Horizontal(id="upper"):
             yield ChartGrid(id="charts")
             yield TriagePane(id="triage")
+        yield TextLines(3, id="action")
+        yield SignalStrip(id="signals")
         yield AlertPane(id="alerts")
 
     def panes(self) -> list[Widget]:
@@ -60,24 +71,65 @@ class RunScreen(RunBound):
 
     def draw_run(self, run: RunSnapshot, fleet: FleetSnapshot) -> None:
         """See `RunBound`."""
-        width, height = self.app.size
-        side = max(32, min(56, width * 36 // 100))
-        self.triage.styles.width = side
-        self.alerts.styles.height = max(4, min(len(run.episodes) + 1, 5 if height < 30 else height // 4))
-        if run is not self._screen_of:
-            self._screen_of, self._first = run, first_screen(run, self.glyphs)
+        if self._drawn_run is None:
+            self.charts.look(self.monitor.view)
+        drawn_by = (self.axis(), *self.monitor.added)
+        if run is not self._drawn_run or drawn_by != self._drawn_by:
+            self._drawn_run, self._drawn_by, self._first = run, drawn_by, self._charts_of(run)
         first = self._first
         nothing = "no numbers yet" if run.progress < 1 or fleet.reading else "no metrics in this log; l shows its lines"
+        width, height = self.app.size
+        compact = is_compact(width, height)
+        self.set_class(compact, "-compact")
+        self.charts.foot_shown, self.triage.detail_shown = not compact, not compact
+        if compact:
+            self._fit(run)
+        else:
+            side = max(32, min(56, width * 36 // 100))
+            self.triage.styles.width = side
+            self.alerts.styles.height = max(4, min(len(run.episodes) + 1, height // 4))
+            self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
         self.charts.show(first.charts, first.absent, self._urgent(run), nothing)
-        self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
+        if compact:
+            self.query_one("#signals", SignalStrip).show((*self.charts.left_out, *first.absent))
         self.alerts.show(run.episodes, self.monitor.clock.wall())
+
+    def _charts_of(self, run: RunSnapshot) -> FirstScreen:
+        """The nine, and those that were added."""
+        first = first_screen(run, self.glyphs, self.axis())
+        return replace(first, charts=(*first.charts, *added_charts(run, self.monitor.added, self.glyphs, self.axis())))
+
+    def _fit(self, run: RunSnapshot) -> None:
+        """Little room: each part as many rows as it needs to be of use."""
+        width, height = self.app.size
+        side = max(28, min(40, width * 42 // 100))
+        self.triage.styles.width = side
+        self.triage.show(run.triage, self.run_id, [])
+        step = self.triage.current
+        if step is None:
+            return
+        entries = len(self._first.charts) - 1 + len(self._first.absent)
+        strip = -(-entries // across(width))
+        rows = budget(height - 4, wanted_rows(run, step, width), strip, len(run.episodes))
+        action, signals = self.query_one("#action", TextLines), self.query_one("#signals", SignalStrip)
+        for pane, given in ((action, rows.action), (signals, rows.signals), (self.alerts, rows.alerts)):
+            pane.styles.height = given
+        action.show(action_lines(run, step, width, rows.action, self.glyphs))
 
     def _urgent(self, run: RunSnapshot) -> frozenset[str]:
         step = next((step for step in run.triage if step.explains), None)
         if step is None:
             return frozenset()
         wanted = {key.signal for key in step.signals}
-        return frozenset(chart.number for chart in self._first.charts if wanted.intersection(chart.signals))
+        urgent = [chart.number for chart in self._first.charts if wanted.intersection(chart.signals)]
+        added = [chart.number for chart in self._first.charts if chart.number.startswith("+")]
+        return frozenset((*urgent, *added))
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """Another step of the triage: what it found and what to do."""
+        event.stop()
+        if event.pane is self.triage:
+            self.show(self.monitor.fleet)
 
     # Actions -------------------------------------------------------------------------------------------
 
@@ -106,9 +158,9 @@ class RunScreen(RunBound):
         self.set_class(opening, "-enlarged")
         self.charts.enlarge(number)
         if opening:
-            self.charts.focus()
+            self.set_focus(self.charts, scroll_visible=False)
         else:
-            self.triage.focus()
+            self.set_focus(self.triage, scroll_visible=False)
 
     def action_back(self) -> None:
         """From one chart to all, then to the list."""
@@ -123,6 +175,10 @@ class RunScreen(RunBound):
         if other is not None and other != self.run_id:
             self.run_id = other
             self.show(self.monitor.fleet)
+
+    def action_draw(self) -> None:
+        """Any other signal, from a list."""
+        self.monitor.open_signals(self.run_id)
 
     def episode_id(self) -> str | None:
         """That under the cursor of the alerts."""

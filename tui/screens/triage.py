@@ -7,17 +7,18 @@ from textual.widget import Widget
 
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, TriageStep
 from trainmon.tui import evidence, keys
+from trainmon.tui.chart_view import ChartView
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
-from trainmon.tui.screens.of_run import RunBound
+from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.span import Line, Span, clip, wrap
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
 from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar, newest_first
 
 
-class TriageScreen(RunBound):
+class TriageScreen(RunCharted):
     """`n` and `N` walk, `Enter` opens the evidence."""
 
     KIND = keys.TRIAGE
@@ -60,7 +61,9 @@ class TriageScreen(RunBound):
         detail.styles.height = min(len(lines), max(4, height - 14))
         detail.show(lines)
         found = evidence.of_step(run, step)
-        charts = evidence.charts(run, found, self.glyphs)
+        if self.grid.view == ChartView():
+            self.grid.look(self.monitor.view)
+        charts = evidence.charts(run, found, self.glyphs, self.axis())
         self.query_one("#charts", ChartGrid).show(charts, nothing="no chart: none of this step's signals is logged")
         self._draw_log(run, found.place, height)
 

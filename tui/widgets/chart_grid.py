@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 
 from rich.segment import Segment
 from textual import events
@@ -14,7 +15,8 @@ from textual.widget import Widget
 
 from trainmon.monitor.finding import Verdict
 from trainmon.tui.arrange import Place, arrange
-from trainmon.tui.chart import Chart, draw_chart
+from trainmon.tui.chart import Chart, draw_chart, plot_offset
+from trainmon.tui.chart_view import ChartView, Stretch, whole_of
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.slots import Absent
 from trainmon.tui.span import Line, Span, clip, fit, pad
@@ -45,6 +47,9 @@ class ChartGrid(Widget, can_focus=True):
         self.enlarged = ""
         self.cursor = 0
         self.nothing = ""
+        self.view = ChartView()
+        self.foot_shown = True
+        self.left_out: tuple[Chart, ...] = ()
         self._blocks: dict[Place, tuple[Hashable, list[Strip]]] = {}
         self._foot: list[Strip] = []
         self._places: list[tuple[Place, Chart]] = []
@@ -67,6 +72,62 @@ class ChartGrid(Widget, can_focus=True):
         self.enlarged = "" if number == self.enlarged else number
         self._draw()
 
+    def look(self, view: ChartView) -> None:
+        """Looks at the charts in another way."""
+        if view != self.view:
+            self.view = view
+            self._draw()
+
+    def zoom(self, by: int) -> None:
+        """In (1) or out (-1); a window that the charts were cut to opens as well."""
+        if (whole := self._whole()) is not None:
+            view = self._windowed().zoomed(whole, by)
+            cut = view.stretch is None and self._window() is not None
+            self.look(replace(view, stretch=whole) if cut else view)
+
+    def pan(self, by: int) -> None:
+        """To the left (-1) or right (1)."""
+        if (whole := self._whole()) is not None:
+            self.look(self._windowed().panned(whole, by))
+
+    def read(self, by: int) -> None:
+        """Moves the cursor of the x axis."""
+        if (whole := self._whole()) is not None:
+            self.look(self._windowed().read(whole, by))
+
+    def read_at(self, x: int) -> bool:
+        """The cursor of the x axis to column `x` of the widget; False where no chart is."""
+        found = next(((place, chart) for place, chart in self._places if place.x <= x < place.x + place.width), None)
+        whole = self._whole()
+        if found is None or whole is None:
+            return False
+        place, chart = found
+        start, stop = self.view.shown(whole) if self.view.stretch else (chart.window or whole)
+        gutter = min(place.width - 1, plot_offset(chart, place.width, place.height, look_of(self).glyphs))
+        share = (x - place.x - gutter) / max(1, place.width - gutter - 1)
+        self.look(replace(self.view, cursor=start + min(1.0, max(0.0, share)) * (stop - start)))
+        return True
+
+    def follow(self) -> None:
+        """The newest part, moving along."""
+        if (whole := self._whole()) is not None:
+            self.look(self.view.following(whole))
+
+    def _window(self) -> Stretch | None:
+        return self.charts[0].window if self.charts else None
+
+    def _windowed(self) -> ChartView:
+        """The view, its stretch that of the charts where none was chosen yet."""
+        window = self._window()
+        return self.view if self.view.stretch is not None or window is None else replace(self.view, stretch=window)
+
+    def _whole(self) -> Stretch | None:
+        """The extent of the charts that share the x axis of the first."""
+        return whole_of(tuple(chart for chart in self.charts if chart.x_name == self.charts[0].x_name))
+
+    def _viewed(self, chart: Chart, whole: Stretch | None) -> Chart:
+        return self.view.on(chart, whole) if chart.x_name == self.charts[0].x_name else chart
+
     def move(self, how: str) -> None:
         """The cursor to another chart."""
         step = {"down": 1, "page_down": 1, "up": -1, "page_up": -1}.get(how, 0)
@@ -88,6 +149,7 @@ class ChartGrid(Widget, can_focus=True):
         if not width or not height:
             return
         shown, packed, listed = self._choose(width, height)
+        whole = self._whole()
         foot = [*self._packed(packed, width), *self._listed(listed, width)]
         places = arrange(len(shown), width, height - len(foot), self._min_height(height))
         self._places = list(zip(places, shown, strict=False))
@@ -96,7 +158,12 @@ class ChartGrid(Widget, can_focus=True):
         if plan != self._plan:
             self._plan, self._blocks = plan, {}
             self.refresh()
-        changed = [place for place, chart in self._places if self._draw_block(place, chart)]
+        at = self.current
+        changed = [
+            place
+            for place, chart in self._places
+            if self._draw_block(place, self._viewed(chart, whole), chosen=self.has_focus and chart is at)
+        ]
         if strips != self._foot:
             self._foot = strips
             changed.append(Place(0, height - len(foot), width, len(foot)))
@@ -109,6 +176,11 @@ class ChartGrid(Widget, can_focus=True):
     def _choose(self, width: int, height: int) -> tuple[list[Chart], list[Chart | Absent], list[Absent]]:
         if self.enlarged:
             return [chart for chart in self.charts if chart.number == self.enlarged], [], []
+        if not self.foot_shown:
+            fits = len(arrange(len(self.charts), width, height, self._min_height(height)))
+            kept = {chart.number for chart in self._urgent()[: max(1, fits)]}
+            self.left_out = tuple(chart for chart in self.charts if chart.number not in kept)
+            return [chart for chart in self.charts if chart.number in kept], [], []
         roomy = height >= _ROOMY
         listed = list(self.absent) if roomy else []
         packed: list[Chart | Absent] = [] if roomy else list(self.absent)
@@ -118,11 +190,15 @@ class ChartGrid(Widget, can_focus=True):
             # the entries of those left out take room themselves
             rows = math.ceil((len(self.charts) - fits + len(packed)) / max(1, width // _PACKED_WIDTH))
             fits = len(arrange(fits, width, height - len(listed) - rows, self._min_height(height)))
-        urgent = sorted(self.charts, key=lambda chart: (chart.number != "1", chart.number not in self.first))
+        urgent = self._urgent()
         kept = {chart.number for chart in urgent[:fits]}
         left_out = [chart for chart in self.charts if chart.number not in kept]
         packed = sorted([*left_out, *packed], key=lambda one: one.number)
         return [chart for chart in self.charts if chart.number in kept], packed, listed
+
+    def _urgent(self) -> list[Chart]:
+        """Those that explain the trouble, then the loss, then the others."""
+        return sorted(self.charts, key=lambda chart: (chart.number not in self.first, chart.number != "1"))
 
     def _packed(self, entries: list[Chart | Absent], width: int) -> list[Line]:
         across = max(1, width // _PACKED_WIDTH)
@@ -158,9 +234,9 @@ class ChartGrid(Widget, can_focus=True):
             lines.append([*head, Span(fit(f"{one.title}: {reason}", width - 4, glyphs.ellipsis), "muted")])
         return lines
 
-    def _draw_block(self, place: Place, chart: Chart) -> bool:
+    def _draw_block(self, place: Place, chart: Chart, chosen: bool) -> bool:
         look = look_of(self)
-        chosen = self.has_focus and chart is self.current and not self.enlarged
+        chosen = chosen and not self.enlarged
         key = (chart.key, chart.value, chart.change, chosen, look.dark, look.glyphs.braille)
         known = self._blocks.get(place)
         if known is not None and known[0] == key:
@@ -207,7 +283,9 @@ class ChartGrid(Widget, can_focus=True):
         self._draw()
 
     def on_click(self, event: events.Click) -> None:
-        """Enlarges the chart under the mouse."""
+        """Enlarges the chart under the mouse; on an enlarged chart, puts the cursor there."""
+        if self.enlarged and self.read_at(event.x):
+            return
         for place, chart in self._places:
             if place.x <= event.x < place.x + place.width and place.y <= event.y < place.y + place.height:
                 self.post_message(self.Chosen(chart.number))

@@ -48,6 +48,7 @@ class TriagePane(LineList):
         self.can_focus = can_focus
         self.steps: tuple[TriageStep, ...] = ()
         self.extra: list[Line] = []
+        self.detail_shown = True
         self._run: Hashable = None
 
     def show(self, steps: tuple[TriageStep, ...], run: Hashable, extra: list[Line] | None = None) -> None:
@@ -101,13 +102,13 @@ class TriagePane(LineList):
 
     def _key_at(self, y: int) -> Hashable:
         index = self.top + y
-        return ("detail", y, self.cursor) if index >= self.count else super()._key_at(y)
+        return ("detail", y, self.cursor, self.detail_shown) if index >= self.count else super()._key_at(y)
 
     def render_line(self, y: int) -> Strip:
         """Rows, then the detail."""
         width = self.size.width
         below = y - 1 - self.count - 1
-        if below < 0 or self.current is None:
+        if below < 0 or self.current is None or not self.detail_shown:
             return super().render_line(y)
         room = self.size.height - 1 - self.count - 1
         lines = step_detail(self.current, width - 2)
@@ -167,6 +168,13 @@ def newest_first(episodes: tuple[Episode, ...]) -> list[Episode]:
     return sorted(episodes, key=lambda one: (one.recovered or one.acknowledged, -one.first_step, one.id))
 
 
+def status_of(one: Episode, now: float) -> str:
+    """One word for how far a person has dealt with it; `now` in wall seconds."""
+    if one.snoozed_until is not None and one.snoozed_until > now:
+        return "snoozed"
+    return "recovered" if one.recovered else "seen" if one.acknowledged else "open"
+
+
 class AlertPane(LineList):
     """Episodes of one run, newest first."""
 
@@ -208,17 +216,12 @@ class AlertPane(LineList):
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
         one = self.episodes[index]
-        return (one.id, one.severity, one.last_step, one.recovered, one.acknowledged, self._snoozed(one), one.what)
-
-    def _snoozed(self, one: Episode) -> bool:
-        return one.snoozed_until is not None and one.snoozed_until > self.now
+        return (one.id, one.severity, one.last_step, status_of(one, self.now), one.what)
 
     def row(self, index: int, width: int, at_cursor: bool) -> Line:
         """One episode."""
         one, glyphs = self.episodes[index], look_of(self).glyphs
-        status = "recovered" if one.recovered else "seen" if one.acknowledged else "open"
-        if self._snoozed(one):
-            status = "snoozed"
+        status = status_of(one, self.now)
         since = f"step {numbers.step(one.first_step)}"
         if one.last_step > one.first_step:
             since += f"-{numbers.step(one.last_step)}"

@@ -1,0 +1,198 @@
+"""Every episode of every run in one list: open ones first, the newest on top."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from trainmon.monitor.finding import Episode
+from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.tui import keys, numbers
+from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.row import Row, RunId
+from trainmon.tui.run_lines import status_line
+from trainmon.tui.screens.base import MonitorScreen
+from trainmon.tui.screens.of_run import SNOOZE_S
+from trainmon.tui.span import Line, Span, fit, fit_middle
+from trainmon.tui.widgets.filter_bar import FilterBar
+from trainmon.tui.widgets.lines import LineList, look_of
+from trainmon.tui.widgets.panes import TextLines, status_of
+
+
+class Entry(NamedTuple):
+    """An episode and the run it belongs to."""
+
+    run: RunId
+    episode: Episode
+
+
+def entries_of(rows: list[Row], words: str) -> list[Entry]:
+    """Those whose text holds all `words`: unseen open ones by severity, then the rest, by time where it is known."""
+    wanted = words.lower().split()
+    found = [Entry(row.id, one) for row in rows for one in row.run.episodes]
+    found = [entry for entry in found if all(word in _text(entry) for word in wanted)]
+    return sorted(found, key=_order)
+
+
+def _text(entry: Entry) -> str:
+    one = entry.episode
+    return f"{entry.run.name} {one.severity.name} {one.kind} {one.signal} {one.what}".lower()
+
+
+def _order(entry: Entry) -> tuple[object, ...]:
+    one = entry.episode
+    closed = one.recovered or one.acknowledged
+    return (closed, -one.severity, -(one.first_time or 0.0), -one.first_step, entry.run, one.id)
+
+
+class AllAlerts(LineList):
+    """The list."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.entries: list[Entry] = []
+        self.now = 0.0
+        self.nothing = ""
+
+    def show(self, entries: list[Entry], now: float, nothing: str) -> None:
+        """The cursor stays on its episode; `now` in wall seconds."""
+        before = self.current
+        self.entries, self.now, self.nothing = entries, now, nothing
+        if before is not None and self.cursor:
+            same = (i for i, one in enumerate(entries) if (one.run, one.episode.id) == (before.run, before.episode.id))
+            self.cursor = next(same, self.cursor)
+        self.redraw()
+
+    @property
+    def current(self) -> Entry | None:
+        """Under the cursor."""
+        return self.entries[self.cursor] if self.cursor < len(self.entries) else None
+
+    @property
+    def count(self) -> int:
+        """All."""
+        return len(self.entries)
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        run, one = self.entries[index]
+        return (run, one.id, one.severity, one.last_step, status_of(one, self.now), one.what)
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One episode."""
+        return entry_line(self.entries[index], width, self.now, look_of(self).glyphs, at_cursor=at_cursor)
+
+    def empty(self) -> list[Line]:
+        """Nothing is also an answer."""
+        return [[Span(f"  {self.nothing}", "muted")]]
+
+
+def entry_line(entry: Entry, width: int, now: float, glyphs: Glyphs, *, at_cursor: bool) -> Line:
+    """Severity, status, run, step, what."""
+    run, one = entry
+    status = status_of(one, now)
+    name = 16 if width < 110 else 28
+    since = f"step {numbers.step(one.first_step)}"
+    line = [
+        Span(glyphs.cursor if at_cursor else " ", "key"),
+        Span(f" {glyphs.severities[one.severity]} {one.severity.name:<4} ", one.severity.name.lower()),
+        Span(f"{status:<9} ", "value" if status == "open" else "muted"),
+        Span(fit_middle(run.name, name, glyphs.ellipsis) + " ", "title"),
+        Span(fit(since, 12, glyphs.ellipsis) + " "),
+    ]
+    room = max(1, width - 8 - 10 - name - 1 - 13)
+    return [*line, Span(fit(one.what or one.kind, room, glyphs.ellipsis))]
+
+
+class AlertsScreen(MonitorScreen):
+    """Filter, acknowledge, open the evidence."""
+
+    KIND = keys.ALERTS
+    BINDINGS = keys.bindings_of(keys.ALERTS)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = ""
+
+    def body(self) -> ComposeResult:
+        """Counts, list, status, filter."""
+        yield TextLines(1, "bar", id="head")
+        yield AllAlerts(id="all")
+        yield TextLines(1, id="status")
+        yield FilterBar("words of the run, the signal or the text", id="filter")
+
+    @property
+    def pane(self) -> AllAlerts:
+        """The list."""
+        return self.query_one("#all", AllAlerts)
+
+    def panes(self) -> list[Widget]:
+        """The list."""
+        return [self.pane]
+
+    def draw(self, fleet: FleetSnapshot) -> None:
+        """See `MonitorScreen`."""
+        entries = entries_of(self.monitor.rows, self.words)
+        unseen = sum(not (one.episode.recovered or one.episode.acknowledged) for one in entries)
+        head = [Span(" all alerts", "title"), Span(f"  {unseen} open of {len(entries)}, open ones first", "muted")]
+        if self.words:
+            head.append(Span(f"  with {self.words}; Esc shows all", "muted"))
+        self.query_one("#head", TextLines).show([head])
+        nothing = "no alert holds these words" if self.words else "nothing unusual so far"
+        self.pane.show(entries, self.monitor.clock.wall(), nothing)
+        self.query_one("#status", TextLines).show([status_line(fleet, self.app.size.width, self.glyphs)])
+
+    def subject(self) -> RunId | None:
+        """The run of the episode under the cursor."""
+        return self.pane.current.run if self.pane.current else None
+
+    def log_place(self) -> tuple[str, int] | None:
+        """Where that episode begins."""
+        entry = self.pane.current
+        return (entry.episode.path, entry.episode.line) if entry and entry.episode.line > 0 else None
+
+    def action_open(self) -> None:
+        """Its evidence."""
+        if (entry := self.pane.current) is not None:
+            self.monitor.open_evidence(entry.run, episode=entry.episode.id)
+
+    def action_acknowledge(self) -> None:
+        """Seen by a person."""
+        if (entry := self.pane.current) is not None:
+            self.monitor.acknowledge(entry.run, entry.episode.id)
+
+    def action_snooze(self) -> None:
+        """Silent for an hour."""
+        if (entry := self.pane.current) is not None:
+            self.monitor.snooze(entry.run, entry.episode.id, SNOOZE_S)
+
+    def action_alerts(self) -> None:
+        """Is where one is."""
+
+    def action_filter(self) -> None:
+        """Asks for words."""
+        self.query_one(FilterBar).open(self.words)
+
+    def action_back(self) -> None:
+        """Takes the filter off, then goes back."""
+        bar = self.query_one(FilterBar)
+        if bar.is_open or self.words:
+            self._filter("")
+            bar.close()
+        else:
+            super().action_back()
+
+    def _filter(self, words: str) -> None:
+        self.words = words
+        self.show(self.monitor.fleet)
+
+    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+        """The list follows the typing."""
+        self._filter(event.text.strip())
+
+    def on_filter_bar_done(self) -> None:
+        """Back to the list."""
+        self.set_focus(self.pane, scroll_visible=False)

@@ -1,0 +1,135 @@
+"""Every signal of a run's log, to choose which are drawn as charts beside the nine."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, SeriesView
+from trainmon.tails.text import printable
+from trainmon.tui import keys, numbers
+from trainmon.tui.curve import curve_of, spark_text
+from trainmon.tui.row import RunId
+from trainmon.tui.screens.of_run import RunBound
+from trainmon.tui.slots import family
+from trainmon.tui.span import Line, Span, fit
+from trainmon.tui.widgets.filter_bar import FilterBar
+from trainmon.tui.widgets.lines import LineList, look_of
+from trainmon.tui.widgets.panes import TextLines
+
+
+class SignalList(LineList):
+    """One line a signal; those with labels are one family."""
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.families: list[list[SeriesView]] = []
+        self.chosen: tuple[str, ...] = ()
+
+    def show(self, families: list[list[SeriesView]], chosen: tuple[str, ...]) -> None:
+        """`chosen`: names of the signals that are drawn already."""
+        before = self.current
+        self.families, self.chosen = families, chosen
+        if before is not None:
+            self.cursor = next((i for i, one in enumerate(families) if one[0].key.signal == before), self.cursor)
+        self.redraw()
+
+    @property
+    def current(self) -> str | None:
+        """The signal under the cursor."""
+        return self.families[self.cursor][0].key.signal if self.cursor < len(self.families) else None
+
+    @property
+    def count(self) -> int:
+        """Signals."""
+        return len(self.families)
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        views = self.families[index]
+        return (views[0].key, views[0].count, repr(views[0].last), views[0].key.signal in self.chosen)
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """Drawn or not, name, value, curve."""
+        views, glyphs = self.families[index], look_of(self).glyphs
+        lead = views[0]
+        name = printable(lead.key.signal, 80) + (f" ({len(views)} series)" if len(views) > 1 else "")
+        cells = max(20, width - 40)
+        value = fit(numbers.with_unit(lead.last, lead.unit), 14, glyphs.ellipsis, right=True)
+        curve = spark_text(curve_of(lead), 18, glyphs.spark, glyphs.bad)
+        mark = glyphs.acknowledged if lead.key.signal in self.chosen else " "
+        head = [Span(glyphs.cursor if at_cursor else " ", "key"), Span(f" {mark} ", "pass")]
+        return [*head, Span(fit(name, cells, glyphs.ellipsis)), Span(f"{value}  ", "value"), Span(curve, "line0")]
+
+    def empty(self) -> list[Line]:
+        """Nothing to choose from."""
+        return [[Span("  no signal matches; Esc shows all", "muted")]]
+
+
+class SignalsScreen(RunBound):
+    """`Enter` draws, or no longer."""
+
+    KIND = keys.SIGNALS
+    BINDINGS = keys.bindings_of(keys.SIGNALS)
+
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(run_id)
+        self.words = ""
+
+    def content(self) -> ComposeResult:
+        """What to do, the list, the filter."""
+        yield TextLines(1, id="counts")
+        yield SignalList(id="signals")
+        yield FilterBar("words of the signal's name", id="filter")
+
+    @property
+    def pane(self) -> SignalList:
+        """The list."""
+        return self.query_one("#signals", SignalList)
+
+    def panes(self) -> list[Widget]:
+        """The list."""
+        return [self.pane]
+
+    def draw_run(self, run: RunSnapshot, fleet: FleetSnapshot) -> None:
+        """See `RunBound`."""
+        del fleet
+        words = self.words.lower().split()
+        names = sorted({key.signal for key in run.series})
+        matching = [name for name in names if all(word in name.lower() for word in words)]
+        families = [views for name in matching if (views := family(run, name))]
+        self.pane.show(families, tuple(self.monitor.added))
+        text = f"  {len(families)} of {len(names)}; Enter draws one on the run's screen, / searches, Esc goes back"
+        self.query_one("#counts", TextLines).show([[Span(" signals", "title"), Span(text, "muted")]])
+
+    def action_open(self) -> None:
+        """Drawn, or no longer."""
+        if (name := self.pane.current) is not None:
+            self.monitor.toggle_chart(name)
+
+    def action_filter(self) -> None:
+        """Asks for words."""
+        self.query_one(FilterBar).open(self.words)
+
+    def action_back(self) -> None:
+        """Takes the filter off, then goes back."""
+        bar = self.query_one(FilterBar)
+        if bar.is_open or self.words:
+            self._filter("")
+            bar.close()
+        else:
+            super().action_back()
+
+    def _filter(self, words: str) -> None:
+        self.words = words
+        self.show(self.monitor.fleet)
+
+    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+        """The list follows the typing."""
+        self._filter(event.text.strip())
+
+    def on_filter_bar_done(self) -> None:
+        """Back to the list."""
+        self.set_focus(self.pane, scroll_visible=False)

@@ -1,0 +1,120 @@
+"""What `trainmon watch` remembers of a directory: pins, acknowledged and snoozed episodes, order, filter, look.
+
+One small JSON file for each directory in the user's XDG state folder, private to the user, replaced in one piece.
+A damaged file is said so and begun anew; one of another version, or of somebody else, is never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+SCHEMA = "trainmon.state/1"
+_MOST_BYTES = 4_000_000
+_MOST_EPISODES = 5_000  # the newest are kept
+
+Named = tuple[str, str]
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it. `pins`: (name, target) of runs; `acknowledged`, `snoozed`: (name, target, episode id[, until]).
+
+    `until` in wall seconds.
+    """
+
+    schema: str = SCHEMA
+    directory: str = ""
+    pins: tuple[Named, ...] = ()
+    acknowledged: tuple[tuple[str, str, str], ...] = ()
+    snoozed: tuple[tuple[str, str, str, float], ...] = ()
+    order: str = "trouble"
+    filter: str = ""
+    only_troubled: bool = False
+    axis: str = "step"
+    smooth: bool = False
+    log_y: bool | None = None
+    clip: bool | None = None
+    added: tuple[str, ...] = ()
+    dark: bool | None = None
+
+
+class _Head(msgspec.Struct):
+    """What every version has."""
+
+    schema: str
+    directory: str
+
+
+class StateFile:
+    """The state of the directory `directory` as a file in `folder`."""
+
+    def __init__(self, directory: Path, folder: Path | None = None) -> None:
+        if folder is None:
+            import platformdirs
+
+            folder = platformdirs.user_state_path("trainmon") / "watch"
+        self.directory = str(directory.resolve())
+        digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:20]
+        self.path = folder / f"{digest}.json"
+        self._ours = True
+
+    def read(self) -> tuple[State, str]:
+        """What was remembered and ""; an empty state and one line on why, where it cannot be used."""
+        empty = State(directory=self.directory)
+        try:
+            raw = _read_private(self.path)
+        except FileNotFoundError:
+            return empty, ""
+        except (OSError, ValueError) as error:
+            self._ours = False
+            words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            return empty, f"{self.path}: {words}; ignored, nothing will be remembered"
+        try:
+            found = msgspec.json.decode(raw, type=_Head)
+            if found.schema != SCHEMA or found.directory != self.directory:
+                self._ours = False
+                return empty, f"{self.path}: {found.schema[:40]!r} is of another version; nothing will be remembered"
+            return msgspec.json.decode(raw, type=State), ""
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return empty, f"{self.path}: damaged ({str(error)[:80]}); pins and acknowledgements begin anew"
+
+    def write(self, state: State) -> str:
+        """Replaces the file in one piece; "" or one line on why it could not be written."""
+        if not self._ours:
+            return ""
+        folder = self.path.parent
+        kept = msgspec.structs.replace(
+            state, directory=self.directory, acknowledged=state.acknowledged[-_MOST_EPISODES:]
+        )
+        temporary = ""
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(prefix=self.path.stem, suffix=".tmp", dir=folder)  # mode 0600
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+            Path(temporary).replace(self.path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            return f"{self.path}: {error.strerror or error}; pins and acknowledgements will not be remembered"
+        return ""
+
+
+def _read_private(path: Path) -> bytes:
+    """The bytes of a plain file of this user. Raises OSError, ValueError."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("not a plain file")
+        if hasattr(os, "getuid") and found.st_uid != os.getuid():
+            raise ValueError("belongs to another user")
+        if found.st_size > _MOST_BYTES:
+            raise ValueError("far larger than this program writes")
+        return file.read(_MOST_BYTES)
