@@ -45,7 +45,13 @@ _BY_SIZE: dict[str, tuple[tuple[float, float], ...]] = {
 
 _BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _LABELS = re.compile(r"\{([^{}]*)\}$")
-_LAST_WORD = re.compile(r"^(.*\S)[ _](us|ms|s|sec|secs|seconds|gb|gib|mb|mib|bytes|pct|percent|tflops)$")
+# "tokens per sec" ends in no unit, "timing in s" does.
+_LAST_WORD = re.compile(
+    r"^(.*\S)(?<![ _/]per)(?<![ _/]over)[ _](us|ms|s|sec|secs|seconds|gb|gib|mb|mib|bytes|pct|percent|tflops)$"
+)
+_IN = re.compile(r"[ _]in$")
+_PER_STEP = re.compile(r"(us|ms|s|sec|secs|seconds)/(?:it|iter|iteration|step)")
+_DATA_TIME = re.compile(r"(?:last )?data(?: (?:time|loading|wait))?")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
 _BLANKS = re.compile(r"[_\-.\s]+")
 _RUN_PREFIX = re.compile(r"^.{1,200} - (?=\S)")
@@ -120,7 +126,11 @@ def _split(raw: str) -> tuple[str, str, dict[str, str]]:
     else:
         found = _LAST_WORD.match(text)
         if found:
-            text, unit = found.group(1), found.group(2)
+            text, unit = _IN.sub("", found.group(1)), found.group(2)
+    if text in _TIME and text != "s":  # "3589 ms": the unit is all there is of the key
+        unit = text
+    elif found := _PER_STEP.fullmatch(text):
+        text, unit = "time/step", found.group(1)
     return _BLANKS.sub(" ", text).strip(), unit, labels
 
 
@@ -152,6 +162,12 @@ def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
     return None
 
 
+def _aliases_of_whole(text: str, unit: str) -> tuple[int, str, dict[str, str]] | None:
+    """A key that is listed with its unit, such as ``step ms``."""
+    hit = _aliases().exact.get(f"{text} {unit}")
+    return None if hit is None else (hit[0], hit[1], {})
+
+
 @lru_cache(maxsize=1 << 16)
 def map_key(raw: str) -> Mapped:
     """The signal of one raw key, looked at alone.
@@ -167,6 +183,8 @@ def map_key(raw: str) -> Mapped:
     if text in ("memory", "mem", "gpu memory", "gpu mem", "peak memory", "memory/max active") and unit in _SHARE:
         return Mapped(SignalKey("sys.memory_share"), 0.01, rank=0)
     hit = _look_up(f"{text}({unit})" if unit and f"{text}({unit})" in _aliases().exact else text)
+    if hit is None and unit:
+        hit = _aliases_of_whole(text, unit)
     if hit is None:
         return Mapped(SignalKey(raw))
     place, signal, named = hit
@@ -207,6 +225,7 @@ class Mapper:
         claimed: dict[str, Mapped] = {}
         first = {raw: map_key(raw) for raw in keys}
         self._lift_lone_rank(first)
+        self._lift_time(first)
         for raw in sorted(keys, key=lambda raw: first[raw].rank):
             mapped = first[raw]
             if mapped.key in self._owner:
@@ -224,6 +243,16 @@ class Mapper:
             if len(ranks) == 1 and not taken and dict(mapped[ranks[0]].key.labels).get("rank"):
                 lone = mapped[ranks[0]]
                 mapped[ranks[0]] = replace(lone, key=SignalKey(whole), rank=lone.rank + 2000)
+
+    @staticmethod
+    def _lift_time(mapped: dict[str, Mapped]) -> None:
+        # A bare "time" says nothing by itself; beside the time that the data took it is the step's.
+        names = {raw: _split(raw[:300])[0] for raw in mapped}
+        if not any(_DATA_TIME.fullmatch(name) for name in names.values()):
+            return
+        for raw, name in names.items():
+            if name == "time" and mapped[raw].key.signal == raw:
+                mapped[raw] = map_key(f"{raw} (s)")
 
     def _second(self, raw: str, mapped: Mapped) -> Mapped:
         # A second training loss beside the first is a part or another view of it: charted, not judged as the loss.

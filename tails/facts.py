@@ -4,60 +4,44 @@ from __future__ import annotations
 
 import re
 
+from trainmon.tails.fact_names import FACT_NAMES, TEXT_FACTS
 from trainmon.tails.formats.numbers import with_multiplier
 
-# A name as trainers spell it (lower case, blanks and dashes as underscores) -> the fact. Ordered by who wins nothing.
-NAMES: dict[str, str] = {
-    "train_iters": "total_steps",
-    "max_steps": "total_steps",
-    "num_iterations": "total_steps",
-    "max_iters": "total_steps",
-    "num_train_steps": "total_steps",
-    "total_steps": "total_steps",
-    "max_train_steps": "total_steps",
-    "total_optimization_steps": "total_steps",
-    "total_training_steps": "total_steps",
-    "train_batch_size": "batch_size",
-    "global_batch_size": "batch_size",
-    "total_train_batch_size": "batch_size",
-    "seq_length": "seq_length",
-    "max_seq_len": "seq_length",
-    "train_seq_len": "seq_length",
-    "train_seq_length": "seq_length",
-    "sequence_len": "seq_length",
+# In text a batch size without "global" may be any of several, and counters are no facts.
+_UNCLEAR = frozenset(
+    (
+        "batch_size",
+        "global_step",
+        "best_metric",
+        "seed",
+        "gpu",
+        "parameters",
+        "warmup",
+        "max_norm",
+        "max_length",
+        "optim",
+    )
+)
+_NAMES: dict[str, str] = {
+    **{name: fact for fact, names in FACT_NAMES.items() for name in names if name not in _UNCLEAR},
+    "train_batch_size": "batch_size",  # DeepSpeed's, printed in its configuration: the global one
     "total_batch_size": "tokens_per_batch",
-    "train_batch_tokens": "tokens_per_batch",
-    "clip_grad": "clip_threshold",
-    "gradient_clipping": "clip_threshold",
-    "max_grad_norm": "clip_threshold",
-    "grad_clip": "clip_threshold",
-    "lr": "peak_lr",
-    "learning_rate": "peak_lr",
-    "lr_warmup_iters": "warmup_steps",
-    "warmup_steps": "warmup_steps",
-    "num_warmup_steps": "warmup_steps",
-    "warmup_iters": "warmup_steps",
-    "warmup_iterations": "warmup_steps",
-    "num_layers": "num_layers",
-    "hidden_size": "hidden_size",
-    "num_experts": "num_experts",
-    "world_size": "world_size",
-    "save_interval": "checkpoint_interval",
-    "save_steps": "checkpoint_interval",
-    "params_dtype": "precision",
-    "precision": "precision",
-    "optimizer": "optimizer",
-    "number_of_parameters": "parameters",
-    "number_of_trainable_parameters": "parameters",
-    "model_params": "parameters",
 }
-_WORDS = frozenset({"params_dtype", "precision", "optimizer"})
 _VALUE = r"([-+.\w]*\d[\w.,+-]*|torch\.\w+|[A-Za-z][\w.-]*)"
 _DOTTED = re.compile(rf"\s*(\w[\w -]*?) \.{{3,}} {_VALUE}")
 _SETTING = re.compile(
     rf"[\"'>\s]*([A-Za-z][\w .-]*?)[\"']?\s*(?:\([^)]*\)\s*)?(?::|=|: *=)\s*[\"']?{_VALUE}[\"']?,?\s*(?:\(.*\))?\s*$"
 )
-_INLINE = re.compile(rf"(?<![\w.])([a-z]\w*)\s?[:=]\s?{_VALUE}(?=[\s,)]|$)")
+_INLINE = re.compile(rf"(?<![\w.])['\"]?([a-z]\w*)['\"]?\s?[:=]\s?{_VALUE}(?=[\s,)}}\]]|$)")
+# Settings in a sentence: "... global batch size 64, sequence length 8192, total steps 10000 (warmup 200)".
+_SENTENCE = re.compile(
+    r"\b(?P<name>total (?:training |train |optimization )?steps|global batch size|total batch size(?= ?\()"
+    r"|sequence length|warmup|num train steps)\s*(?:\([^)]*\)\s*)?(?:[:=]|of)?\s*(?P<value>\d[\d,]*)\b",
+    re.IGNORECASE,
+)
+_TOLD = {"total_batch_size": "batch_size", "warmup": "warmup_steps", "sequence_length": "seq_length"}
+_SIZE = re.compile(r"\bsize: ([\d,]+) total parameters")
+_MLX = re.compile(r"Starting training\W+iters: (\d+)")
 _TABLE = re.compile(rf"\| ([A-Za-z][\w ()]*?)\s+\| {_VALUE}\s+\|")
 _PARAMETERS = re.compile(
     r"(?:number of param(?:eter)?s|model[_ ]params|total param(?:eter)?s|num_parameters)\s*[:=]\s*([\d.,]+[KMBT]?)\b",
@@ -111,6 +95,11 @@ TOKENS: tuple[bytes, ...] = (
     b"number of trainable",
     b"total_batch_size",
     b"total_steps",
+    b"total steps",
+    b"total_num_steps",
+    b"max_update",
+    b"total parameters",
+    b"training..., iters",
     b"nvidia ",
     b"mib / ",
     b"amd instinct",
@@ -119,6 +108,21 @@ _COUNTS = frozenset(
     {"total_steps", "batch_size", "seq_length", "tokens_per_batch", "warmup_steps", "num_layers", "parameters"}
 )
 _LONGEST = 4000
+_LONGEST_SETTINGS = 65_536
+# Beside other settings on one line these are as often a part's own.
+_NOT_INLINE = frozenset(
+    (
+        "lr",
+        "learning_rate",
+        "precision",
+        "optimizer",
+        "hidden_size",
+        "dtype",
+        "torch_dtype",
+        "mixed_precision",
+        "max_lr",
+    )
+)
 
 
 def facts_of(text: str) -> list[tuple[str, float | str]]:
@@ -130,7 +134,7 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
     ([('parameters', 124500000.0)], [('total_steps', 8264.0)])
     """
     if len(text) > _LONGEST:
-        return []
+        return _inline(text) if len(text) <= _LONGEST_SETTINGS else []
     match = _PROGRESS.search(text)
     if match is not None:
         return _fact("max_steps", match[1])
@@ -148,22 +152,45 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
         found = _fact(match[1], match[2])
         if found:
             return found
-    found = []
-    for match in _INLINE.finditer(text):
-        if match[1] in NAMES and match[1] not in ("lr", "learning_rate", "precision", "optimizer", "hidden_size"):
-            found += _fact(match[1], match[2])
+    match = _SIZE.search(text)
+    if match is not None:
+        return _fact("number_of_parameters", match[1])
+    match = _MLX.search(text)
+    if match is not None:
+        return _fact("max_steps", match[1])
+    found = _inline(text) or _told(text)
     match = _WORLD.search(text)
     if match is not None and not found:
         found = _fact("world_size", match[1])
     return found
 
 
+def _inline(text: str) -> list[tuple[str, float | str]]:
+    """The facts among ``name=value`` and ``'name': value`` anywhere in `text`."""
+    found: list[tuple[str, float | str]] = []
+    for match in _INLINE.finditer(text):
+        if match[1] in _NAMES and match[1] not in _NOT_INLINE:
+            found += _fact(match[1], match[2])
+    return found
+
+
+def _told(text: str) -> list[tuple[str, float | str]]:
+    """The facts of a sentence that tells the number of steps or the batch."""
+    found: list[tuple[str, float | str]] = []
+    told = [(re.sub(r"\s+", "_", match["name"].lower()), match["value"]) for match in _SENTENCE.finditer(text)]
+    if any(name not in ("warmup", "sequence_length") for name, _ in told):
+        for name, value in told:
+            key = _TOLD.get(name)
+            found += [(key, float(value.replace(",", "")))] if key is not None else _fact(name, value)
+    return found
+
+
 def _fact(name: str, raw: str) -> list[tuple[str, float | str]]:
     spelled = re.sub(r"[ -]+", "_", re.sub(r"\(.*?\)", "", name).strip().lower())
-    key = NAMES.get(spelled)
+    key = _NAMES.get(spelled)
     if key is None:
         return []
-    if spelled in _WORDS:
+    if key in TEXT_FACTS:
         word = raw.removeprefix("torch.").strip("\"',")
         return [(key, word)] if word[:1].isalpha() and word not in ("None", "null") else []
     value = with_multiplier(raw.rstrip(",").replace("_", ""))

@@ -136,7 +136,7 @@ RULES: tuple[Rule, ...] = (
         _K.SKIPPED_STEP,
         "skipping|skipped",
         r"skipping (?:the |this )?(?:optimizer )?(?:step|update|batch|iteration)\b|\b(?:step|update|ba"
-        r"tch) (?:was )?skipped",
+        r"tch) (?:was )?skipped\b(?!\s*[:=])",
     ),
     _rule(
         _K.CHECKPOINT_SAVED,
@@ -147,11 +147,12 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.RESUMED,
-        "resum|loaded checkpoint|successfully loaded|starting from iteration|restor",
+        "resum|loaded checkpoint|successfully loaded|starting from iteration|restor|continuing training from",
         r"\bresum(?:ed|ing)\b.{0,40}(?:from|at|checkpoint|training)(?!.*(?:None|False)\s*$)|(?:success"
         r"fully )?loaded checkpoint"
         r"|successfully loaded .*(?:checkpoint|global_step|states?\.pt)|loading checkpoint and "
         r"starting from iteration [1-9]"
+        r"|continuing training from (?:checkpoint|global step [1-9])"
         r"|\brestor(?:ed|ing) (?:from )?(?:the )?checkpoint",
     ),
     _rule(

@@ -238,3 +238,36 @@ class StepTrack:
         elif step < self._newest:
             return math.nan
         return step
+
+
+class EpochSteps:
+    """Steps that may count inside an epoch whose length nobody tells.
+
+    Where the count goes on from one epoch to the next it is the run's own; where it begins again, the epochs before
+    are added, as far as their steps were seen.
+
+    >>> steps = EpochSteps()
+    >>> [steps.step(epoch, step) for epoch, step in [(0, 0), (0, 50), (0, 100), (1, 0), (1, 50), (2, 0)]]
+    [0, 50, 100, 150, 200, 250]
+    >>> steps = EpochSteps()
+    >>> [steps.step(epoch, step) for epoch, step in [(1, 50), (1, 100), (2, 150)]]
+    [50, 100, 150]
+    """
+
+    def __init__(self) -> None:
+        self._epoch = -math.inf
+        self._before: float = 0
+        self._last: float = -math.inf
+        self._stride: float = 1
+
+    def step(self, epoch: float, step: float) -> float:
+        """The step of the run that `step` of `epoch` is. Call once a record, in file order."""
+        if epoch < self._epoch:  # the run begins again
+            self._before = 0
+        elif epoch > self._epoch:
+            if step <= self._last:
+                self._before += self._last + (self._stride if step == 0 else 0)
+        elif step > self._last:
+            self._stride = step - self._last
+        self._epoch, self._last = epoch, step
+        return self._before + step

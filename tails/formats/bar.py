@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from trainmon.tails.formats.numbers import NUMBER, clock_seconds, is_absent, to_number, with_multiplier
+from trainmon.tails.formats.numbers import MULTIPLIERS, NUMBER, clock_seconds, is_absent, to_number, with_multiplier
 
 _FRAME = re.compile(
     r"(?:^|[|\s])\s*(?P<n>\d[\d.]*[kMGT]?)(?:/(?P<total>\d[\d.]*[kMGT]?|\?)|(?= ?[A-Za-z]+ \[))(?: ?[A-Za-z]+)? "
@@ -92,7 +92,10 @@ def postfix_of(bar: Bar) -> dict[str, float | None]:
             continue
         unit = match["unit"]
         try:
-            values[f"{key} ({unit})" if unit else key] = to_number(match["value"])
+            if unit in MULTIPLIERS:
+                values[key] = with_multiplier(match["value"] + unit)
+            else:
+                values[f"{key} ({unit})" if unit else key] = to_number(match["value"])
         except ValueError:
             continue
     return values

@@ -9,14 +9,15 @@ from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.template import Reading
 
 _HEADER = re.compile(r"\s*(?:\[epoch=(\d+)(?:/(\d+))?\])?\[batch=(\d+)(?:/(\d+))?\]:\s*")
+_EVAL = re.compile(r"\s*\[Eval batch=\d+/\d+\]")
 
 
 class Composer(MultiLine):
     """``	 Train loss/train/total: 12.01`` under the header. With an epoch the batch counts inside it."""
 
     name = "composer"
-    tokens = (b"[batch=",)
-    metric = re.compile(rf"\s+(?:Train )?(?P<key>[A-Za-z][^:\n]{{0,120}}?): (?P<value>{NUMBER})(?P<unit>%)?\s*")
+    tokens = (b"[batch=", b"[eval batch=")
+    metric = re.compile(rf"\s+(?:Train |Eval )?(?P<key>[A-Za-z][^:\n]{{0,120}}?): (?P<value>{NUMBER})(?P<unit>%)?\s*")
     other = re.compile(r"\s+(?:Train|Eval) [^:\n]{1,120}: .*")
     samples = (
         b"[batch=1/4800]:\n\t Train time/batch: 0\n\t Train loss/train/total: 12.0123\n"
@@ -28,7 +29,7 @@ class Composer(MultiLine):
         """``[epoch=1][batch=10/4800]:``."""
         match = _HEADER.fullmatch(text)
         if match is None:
-            return None
+            return Reading(metrics) if _EVAL.match(text) else None
         reading = Reading(metrics, float(match[3]), "batch", float(match[4]) if match[4] else None)
         if match[1] and match[4]:
             reading.epoch, reading.epochs = float(match[1]), float(match[2]) if match[2] else None

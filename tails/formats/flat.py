@@ -12,9 +12,10 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Shape, Template
 
 STEP_KEY = re.compile(
-    r"(?:(?:global|eval(?:uation)?|val(?:id(?:ation)?)?|test|train(?:ing)?|completed|optimi[sz]er|opt|current|cur)"
-    r"[ _-]?)?"
-    r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count))?|num_updates|n_iter",
+    r"(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed|optimi[sz]er|opt|current"
+    r"|cur|learning)[ _-]?)?"
+    r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count)|\((?:train(?:ing)?|val|test)\))?"
+    r"|num_updates|n_iter",
     re.IGNORECASE,
 )
 # What a trainer measures and a configuration seldom holds. One of these makes a line with a step a record.
@@ -30,7 +31,7 @@ SETTING = re.compile(
     re.IGNORECASE,
 )
 EVAL_WORD = re.compile(
-    r"(?<![A-Za-z])(?:eval(?:uation|uating)?|val(?:id(?:ation)?)?|test(?:ing)?|dev)(?![A-Za-z])", re.I
+    r"(?<![A-Za-z])(?:eval(?:uation|uating|uate)?|val(?:id(?:at(?:e|ion|ing))?)?|test(?:ing)?|dev)(?![A-Za-z])", re.I
 )
 # Epoch and place in it: ``Train: [0/10][290/1251]``, ``Epoch:[1/1](300/39695)``, ``Epoch [1/10], Step [100/500]``.
 _NESTED = re.compile(
@@ -39,11 +40,18 @@ _NESTED = re.compile(
     r"[\s,:|-]*(?:(?:step|batch|iter(?:ation)?|it)\s*[:=]?)?\s*[\[(]?\s*(?P<n>\d+)\s*/\s*(?P<N>\d+)",
     re.IGNORECASE,
 )
+# The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``.
+_BRACKETED = re.compile(
+    r"\s*(?:train|eval|val|valid|validation|test|step|iter)?\s*\[\s*(\d+)\s*\](?=[\s:,])", re.IGNORECASE
+)
+_BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
+_INTEGER = re.compile(r"\d+")
+_RESULTS = re.compile(r"Saving dict for global step")  # what tf.estimator measured on held-out data
 _GLOBAL_STEP = re.compile(r"global[_ ]step|num_updates", re.IGNORECASE)
 _REFUSED = re.compile(
     r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#|>>> |Traceback|export |rank \d+ "
     r"sample|[\w./-]+\.sh)"
-    r"|\(final\)|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
+    r"|\(final\)|for final step|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
     r"|f['\"]|\.format\(|;\s*$|\)\s*:\s*$",
     re.IGNORECASE,
 )
@@ -91,7 +99,10 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
     others = list(scanned.others)
     named = next((pair for pair in pairs if not pair.prose and _GLOBAL_STEP.fullmatch(pair.key)), None)
     nested = _NESTED.search(text, 0, pairs[min(len(pairs), 3) - 1].end + 16) if named is None else None
-    shape = _nested_shape(nested, pairs, others) if nested is not None else _plain_shape(pairs, others, named)
+    if nested is not None:
+        shape: Shape | None = _nested_shape(nested, pairs, others)
+    else:
+        shape = _plain_shape(text, pairs, others, named) or _bracketed_shape(text, pairs, others)
     if shape is None:
         if needs_step:
             return None
@@ -102,10 +113,12 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
     return shape
 
 
-def _plain_shape(pairs: list[Pair], others: list[tuple[int, int]], named: Pair | None) -> Shape | None:
-    step = named or next(
-        (pair for pair in pairs[:_STEP_WITHIN] if not pair.prose and STEP_KEY.fullmatch(pair.key)), None
-    )
+def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], named: Pair | None) -> Shape | None:
+    first = [pair for pair in pairs[:_STEP_WITHIN] if not pair.prose]
+    epoch = next((pair for pair in first if is_epoch(pair, text)), None)
+    step = named or next((pair for pair in first if STEP_KEY.fullmatch(pair.key)), None)
+    if step is None and epoch is not None:
+        step = next((pair for pair in first if _BATCH.fullmatch(pair.key) and pair.start > epoch.start), None)
     if step is None:
         return None
     rest: list[Pair] = []
@@ -115,7 +128,24 @@ def _plain_shape(pairs: list[Pair], others: list[tuple[int, int]], named: Pair |
                 others.append((pair.start, pair.end))
         else:
             rest.append(pair)
-    return Shape(fields_of(rest, others), others, (step.start, step.end), step.key, step.slash)
+    shape = Shape(fields_of(rest, others), others, (step.start, step.end), step.key, step.slash)
+    if epoch is not None and named is None and step.slash is None and epoch.slash is None:
+        shape.epoch = (epoch.start, epoch.end)
+    return shape
+
+
+def is_epoch(pair: Pair, text: str) -> bool:
+    """Whether `pair` of `text` is the number of an epoch, a whole one."""
+    return pair.name.lower() == "epoch" and _INTEGER.fullmatch(text, pair.start, pair.end) is not None
+
+
+def _bracketed_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]) -> Shape | None:
+    match = _BRACKETED.match(text)
+    if match is None or not any(MEASURE.search(pair.key) for pair in pairs):
+        return None
+    return Shape(
+        fields_of([pair for pair in pairs if pair.start != match.start(1)], others), others, match.span(1), "step"
+    )
 
 
 def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[int, int]]) -> Shape:
@@ -137,10 +167,10 @@ def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[in
 
 def _mark_evaluation(text: str, shape: Shape) -> None:
     """Metrics of a line that is headed "eval" or "test" are not the training's: their keys say so."""
-    first_key, (start, _) = shape.fields[0]
+    first_key, (start, _) = next((field for field in shape.fields if field[0].lower() != "epoch"), shape.fields[0])
     head = text[:start]
     head = head[: head.rfind(first_key.split(" (")[0])] if first_key.split(" (")[0] in head else head
-    if EVAL_WORD.search(head):
+    if EVAL_WORD.search(head) or _RESULTS.match(text):
         shape.fields = [(key if EVAL_WORD.search(key) else f"eval/{key}", span) for key, span in shape.fields]
 
 
@@ -158,7 +188,7 @@ class FlatDialect(Dialect):
         shape = self.shape(line, sink)
         if shape is None or not shape.fields:
             return None
-        shape.secondary = self.secondary
+        shape.secondary = shape.secondary or self.secondary
         return Template(line.text, shape, self.name)
 
     def read(self, line: Line, sink: Sink) -> bool:

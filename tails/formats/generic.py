@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, SETTING, FlatDialect, shape_of
+from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, SETTING, FlatDialect, is_epoch, shape_of
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Shape
 
 _TYPICAL = re.compile(r"average|mean|validation|val\b|eval|test", re.IGNORECASE)
 _MAX_WORDS_OUTSIDE = 3
+_EPOCH_WITHIN = 2
 
 
 class Generic(FlatDialect):
@@ -32,7 +33,23 @@ class Generic(FlatDialect):
         shape = shape_of(line, needs_step=False)
         if shape is None or shape.step is not None:
             return shape
+        if self._counts_epochs(line, shape):
+            return shape
         return shape if self._is_measurement(line, shape, sink) else None
+
+    @staticmethod
+    def _counts_epochs(line: Line, shape: Shape) -> bool:
+        """Whether the line sums an epoch up (``Epoch 3: train_loss=2.5``): a second account of the steps."""
+        epoch = next((pair for pair in line.scan().pairs[:_EPOCH_WITHIN] if is_epoch(pair, line.text)), None)
+        if epoch is None or epoch.prose or not any(MEASURE.search(key) for key, _ in shape.fields):
+            return False
+        if any(SETTING.search(key) for key, _ in shape.fields):
+            return False
+        shape.step, shape.step_key, shape.total = (epoch.start, epoch.end), "epoch", epoch.slash
+        shape.others = [span for span in shape.others if span != epoch.slash]
+        shape.fields = [field for field in shape.fields if field[1] != shape.step]
+        shape.secondary = True
+        return bool(shape.fields)
 
     def _is_measurement(self, line: Line, shape: Shape, sink: Sink) -> bool:
         """Whether a line without a step is a result (``validation loss: 3.2``) and no setting or sentence."""

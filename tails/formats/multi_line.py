@@ -10,6 +10,7 @@ from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import is_absent, to_number
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
+from trainmon.tails.steps import says_eval
 
 _MAX_METRICS = 100_000
 
@@ -48,16 +49,30 @@ class MultiLine(Dialect):
                 return True
             self.flush(sink)
         metrics: dict[str, float | None] = {}
-        reading = self.header(line.text, metrics)
+        reading = self.header(line.text, metrics) or self._result(line.text, metrics, sink)
         if reading is None:
             return False
         reading.dialect = self.name
         self._open = (reading, metrics, line)
         return True
 
+    def _result(self, text: str, metrics: dict[str, float | None], sink: Sink) -> Reading | None:
+        """The record that an indented metric of held-out data begins, whose heading is not known."""
+        if text[:1] not in (" ", "\t") or not sink.dialects[self.name]:
+            return None
+        match = self.metric.fullmatch(text)
+        if match is None or not says_eval(match["key"]) or is_absent(match["value"]):
+            return None
+        metrics[match["key"]] = to_number(match["value"])
+        return Reading(metrics)
+
     def flush(self, sink: Sink) -> None:
         """Gives what is held back."""
         held, self._open = self._open, None
         if held is not None:
-            reading, _, line = held
+            reading, metrics, line = held
+            if reading.step is None:  # an evaluation, which names no step of its own
+                if not metrics:
+                    return
+                reading.step = sink.step
             sink.emit(reading, line)

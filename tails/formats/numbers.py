@@ -10,7 +10,7 @@ NUMBER = (
     r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
     r"|[-+]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)|None|null|[nN]/[aA]"
 )
-_MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
 
 def to_number(text: str) -> float | None:
@@ -40,7 +40,7 @@ def with_multiplier(text: str) -> float:
     >>> with_multiplier("124.5M"), with_multiplier("24,627,840")
     (124500000.0, 24627840.0)
     """
-    factor = _MULTIPLIERS.get(text[-1:], 1.0)
+    factor = MULTIPLIERS.get(text[-1:], 1.0)
     try:
         value = to_number(text[:-1] if factor != 1.0 else text)
     except ValueError:

@@ -29,6 +29,17 @@ _CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–] | {2,}")
 _TRIM = " \t,;:=>|-–*#'\"[]{}~≈\\"
 _WORDS = re.compile(r"[ \t]*([A-Za-z][\w/%]*(?: [A-Za-z][\w/%]*){0,3})\s*(?=$|[|,;\t])")
 _KEY_AHEAD = re.compile(r" [A-Za-z][\w ]{0,60}[:=]")
+_WORD_VALUE = re.compile(r"[\w\]]=(?:\"[^\"]*\"|'[^']*'|[^\s\"'=]+)\s+")  # ``msg="train step" step=``
+_WRAPPER = re.compile(
+    r"\s*[=:]?\s*\b(?:[tT]ensor|(?:Device)?[aA]rray|(?:jnp|np|numpy|torch)\.\w+)$"
+)  # loss=tensor(2.5, ...)
+_AT_STEP = re.compile(
+    r"(?P<what>.*\S)\s+(?:at|after|for|@)\s+(?:the\s+)?(?P<step>(?:global[ _])?(?:step|iter(?:ation)?|update|epoch))",
+    re.IGNORECASE,
+)
+_IS = frozenset({":", "=", "is", "was", "->", "=>", "-", "–"})
+_MULTIPLIERS = frozenset("kKMGT")
+_COUNTED = re.compile(r"tok|param|flop", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\([^)]*\)")
 _MAX_KEY = 60
 _MAX_WORDS = 8
@@ -80,9 +91,16 @@ def _key_before(gap: str) -> tuple[str, bool]:
     cut = 0
     for match in _CUT.finditer(inner):
         cut = match.end()
+    for match in _WORD_VALUE.finditer(inner, cut):
+        cut = match.end()
     key = inner[cut:].strip(_TRIM)
-    if key.startswith(")"):
-        key = key[1:].strip(_TRIM)
+    for closing, opening in ((")", "("), ("]", "[")):  # what a bracket closes belongs to what is before
+        head, bracket, behind = key.partition(opening)
+        if closing in head:
+            key = (head.rpartition(closing)[2] + bracket + behind).strip(_TRIM)
+    if "[" in key and gap.rfind("[") > gap.rfind("]"):  # "tot_loss[loss=", which goes on behind the value
+        group, _, name = key.rpartition("[")
+        key = group.strip(_TRIM) if group.lower().endswith(name.lower()) else name.strip(_TRIM)
     prose = len(key) > _MAX_KEY or key.count(" ") >= _MAX_WORDS or ". " in key or "://" in key or "--" in gap
     return key, prose
 
@@ -117,12 +135,19 @@ class _Scanner:
                 position = self.last_end = end
                 continue
             unit, unit_end, is_word = _unit_at(text, end)
+            if unit_end == end + 1 and self._is_multiplier(unit, start):
+                end = unit_end
+                unit, unit_end, is_word = _unit_at(text, end)
             if is_word or (text[start].isalpha() and not self._stands_alone(start, end, unit)):
                 position = max(end, start + 1)
                 continue
             self.last_end = position = self._value(start, end, unit, unit_end)
         self._close_run()
         return self.out
+
+    def _is_multiplier(self, unit: str, start: int) -> bool:
+        """Whether the letter behind a number belongs to it, as in ``43.1K``."""
+        return unit in _MULTIPLIERS or (unit == "B" and _COUNTED.search(self.text, self.last_end, start) is not None)
 
     def _stands_alone(self, start: int, end: int, unit: str) -> bool:
         """Whether a word such as ``nan`` or ``None`` stands where a value would."""
@@ -161,7 +186,15 @@ class _Scanner:
         return unit_end
 
     def _pair(self, gap: str, start: int, end: int, unit: str, unit_end: int) -> int:
+        before = self.out.pairs[-1] if self.out.pairs else None
+        match = _AT_STEP.fullmatch(before.name) if before is not None and gap.strip() in _IS else None
+        if match is not None and before is not None:  # "loss at step 10: 2.5"
+            before.key = before.name = match["step"]
+            before.prose = False
+            self.out.pairs.append(Pair(match["what"], match["what"], start, end))
+            return unit_end
         name, prose = _key_before(gap)
+        name = _WRAPPER.sub("", name) if gap.rstrip().endswith("(") else name
         if "(" in name and ")" not in name[name.rindex("(") :]:
             group, _, inner = name.rpartition("(")
             self.group, name = group.strip(), inner.strip()
@@ -210,5 +243,7 @@ def scan(text: str) -> Scan:
     step = 5; step (%) = 2; loss = 2.5; loss avg = 2.6; dt (ms) = 4.1; bf16 MFU (%) = 37.6;...
     >>> show("memory:  7.12GiB(22.71%) lr(adamw:4.344e-02, muon:7.567e-03) eta 1:20:03")
     memory (GiB) = 7.12; memory (%) = 22.71; lr(adamw) = 4.344e-02; lr(muon) = 7.567e-03;...
+    >>> show("train loss at step 10: 2.5")
+    step = 10; train loss = 2.5;...
     """
     return _Scanner(text).scan()

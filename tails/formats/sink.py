@@ -13,6 +13,7 @@ from trainmon.tails.formats.ranks import RankVoices
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
 from trainmon.tails.record import Fact, Note, Parsed, TimeKind
+from trainmon.tails.steps import EpochSteps, says_eval
 
 _HELD_SECONDARIES = 20
 _HALF_DAY_S = 43200.0
@@ -45,6 +46,7 @@ class Sink:
         self._held: list[tuple[Reading, Line]] = []
         self._newest_total: tuple[float, float | None] | None = None
         self._clock = (math.nan, 0.0)
+        self._in_epoch = EpochSteps()
 
     def behind_bar(self, line: Line) -> None:
         """Takes what was printed behind a bar on the same line; the reader goes on with it."""
@@ -75,8 +77,12 @@ class Sink:
         self._add(reading, line)
 
     def _secondary(self, reading: Reading, line: Line) -> None:
-        """A second account of the steps counts only while the file has no first one."""
+        """A second account of the steps counts only while the file has no first one; what it says of held-out data
+        always does, at the newest step."""
         if self._has_primary:
+            values = {key: value for key, value in reading.values.items() if says_eval(key)}
+            if values and reading.step_key == "epoch":
+                self._add(Reading(values, self.step, dialect=reading.dialect), line)
             return
         self._held.append((reading, line))
         if len(self._held) >= _HELD_SECONDARIES:
@@ -118,8 +124,10 @@ class Sink:
         step = reading.step
         if step is None or not math.isfinite(step):
             return None
-        if reading.epoch is None or reading.total is None:
+        if reading.epoch is None:
             return step
+        if reading.total is None:
+            return self._in_epoch.step(reading.epoch, step)
         if self.epoch_base is None:
             self.epoch_base = 0.0 if reading.epoch < 1 else 1.0
         return max(0.0, reading.epoch - self.epoch_base) * reading.total + step

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
+from trainmon.tails.formats.numbers import MULTIPLIERS, NUMBER, is_absent, to_number, with_multiplier
 
 # In a template the text around a number is fixed, so the number can be matched loosely; but atomically, or a line
 # that fits all but its end would be tried in every way its numbers can be cut.
@@ -19,6 +19,7 @@ _NUMBER = (
     r"|[-+]?[nN][aA][nN]|[-+]?[iI](?:nf(?:inity)?|NF)|None|null|[nN]/[aA]"
 )
 _VALUE = f"({_NUMBER})"
+_MULTIPLIED = f"((?:{_NUMBER})[{''.join(MULTIPLIERS)}])"  # 43.1K
 _CLOCK = r"(?>(?:\d+ days?,? ?)?[\d:]+(?:[.,]\d+)?)"
 _DATE = r"\d{4}-\d\d-\d\d"
 _WORD = r"(?>[\w.]+)"
@@ -80,23 +81,28 @@ class Template:
         spans += [(span, -1) for span in shape.others]
         spans.sort()
         parts: list[str] = []
-        slots: list[int] = []
-        at = 0
+        groups: dict[int, int] = {}  # slot -> its group
+        at, count, last = 0, 0, (-1, -1)
         for (start, end), slot in spans:
             if start < at:
+                if slot >= 0 and last == (start, end):  # an epoch is a head and a metric
+                    groups[slot] = count - 1
                 continue
             parts.append(_literal(text[at:start]))
-            parts.append(_unread(text[start:end]) if slot < 0 else _VALUE)
-            if slot >= 0:
-                slots.append(slot)
+            if slot < 0:
+                parts.append(_unread(text[start:end]))
+            else:
+                parts.append(_MULTIPLIED if text[end - 1] in MULTIPLIERS else _VALUE)
+                groups[slot], last = count, (start, end)
+                count += 1
             at = end
         parts.append(_literal(text[at:].rstrip()))
         self.regex = re.compile("".join(parts) + r"\s*")
         self._fullmatch = self.regex.fullmatch
-        heads_at = [slots.index(slot) if slot in slots else -1 for slot in range(4)]
+        heads_at = [groups.get(slot, -1) for slot in range(4)]
         self._step, self._total, self._epoch, self._epochs = heads_at
         self._step_key = shape.step_key
-        self._fields = [(slots.index(4 + i), key) for i, (key, _) in enumerate(shape.fields) if 4 + i in slots]
+        self._fields = [(groups[4 + i], key) for i, (key, _) in enumerate(shape.fields) if 4 + i in groups]
         self.keys = tuple(key for _, key in self._fields)
 
     def match(self, text: str) -> Sequence[str] | None:
@@ -123,7 +129,8 @@ class Template:
     def is_plain(self, groups: Sequence[str]) -> bool:
         """Whether each metric of `groups` is a number that `float` reads as it stands."""
         return len(self.values(groups)) == len(self._fields) and not any(
-            "," in groups[at] or groups[at] in ("None", "null") for at, _ in self._fields
+            "," in groups[at] or groups[at] in ("None", "null") or groups[at][-1] in MULTIPLIERS
+            for at, _ in self._fields
         )
 
     @property
@@ -169,7 +176,7 @@ def _tolerant(raw: Sequence[tuple[str, str]]) -> dict[str, float | None]:
         if is_absent(text):
             continue
         try:
-            values[key] = to_number(text)
+            values[key] = with_multiplier(text) if text[-1] in MULTIPLIERS else to_number(text)
         except ValueError:
             continue
     return values
