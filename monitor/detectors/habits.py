@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 LEVEL_VALUES = 50  # a level is the median of so many values
 LEVELS_KEPT = 400
@@ -40,6 +41,16 @@ class Levels:
         self._every = 1
         self.buffer: list[float] = []
         self._blocks = 0
+
+    def extend(self, values: Sequence[float]) -> None:
+        """Takes values in."""
+        at = 0
+        while at < len(values):
+            end = at + LEVEL_VALUES - len(self.buffer)
+            self.buffer += values[at:end]
+            if len(self.buffer) == LEVEL_VALUES:
+                self.close()
+            at = end
 
     def close(self) -> None:
         """Takes in `buffer`, which is to be filled with `LEVEL_VALUES` values."""

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from trainmon.monitor.amount import amount
-from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
-from trainmon.monitor.detectors.habits import LEVEL_VALUES, Levels, Rhythm
+from trainmon.monitor.detectors.common import Found, Numbers, Place, finding, numbers, place, resumed, same_value
+from trainmon.monitor.detectors.habits import Levels, Rhythm
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
+from trainmon.monitor.stats.sliding import LEAST_WINDOW, median_bounds
 
+_WORTH = 256  # fewer values than this are not worth looking at all at once ...
+_MOST = 16384
+_FEW = 16  # ... nor when one in so many may be out
+_STRETCH = 64
 RECOVERED_OF = 10
 RECOVERED = 8
 ACCEPT_AFTER = 10  # a level that lasts so many times the persistence is the new level
@@ -124,51 +132,77 @@ class LevelTrack:
                 self.stretch = None  # a roll-back past the fault leaves it behind
             self._attempt = frame.attempt
             self._last_step = math.nan
-        robust, need, up, warn, floor = (
-            self.robust,
-            self.rule.min_history,
-            self._up,
-            self.rule.warn,
-            self.rule.floor,
-        )
-        last_step, last_value = self._last_step, self._last_value
-        buffer = self.levels.buffer
-        ready = len(robust) >= need
         fresh = self.rebase_rows
         self.rebase_rows = []
-        for i, x in enumerate(values):
-            if fresh and rows[i] >= fresh[0]:
-                while fresh and rows[i] >= fresh[0]:
-                    fresh = fresh[1:]
+        if not fresh and len(values) >= _WORTH:
+            self._feed_many(frame, Numbers(rows, steps, values), found)
+            return
+        for row, step, x in zip(rows, steps, values, strict=True):
+            if fresh and row >= fresh[0]:
+                fresh = fresh[bisect_right(fresh, row) :]
                 self.rebase()
-                ready = False
-            step = steps[i]
-            if step == last_step and same_value(x, last_value):
-                continue
-            last_step, last_value = step, x
-            buffer.append(x)
-            if len(buffer) == LEVEL_VALUES:
-                self.levels.close()
-            if self.stretch is not None:
-                self._go_on(self.stretch, frame, rows[i], x, found)
-                ready = len(robust) >= need
-                continue
-            if not ready:
-                robust.update(x)
-                ready = len(robust) >= need
-                continue
-            self.judged += 1
-            level = robust.median
-            limit = level * warn
-            if level <= 0:
-                robust.update(x)
-            elif (x > limit and x > floor) if up else x < limit:
-                self._begin(frame, rows[i], x, limit, found)
-            else:
-                robust.update(x)
+            self._take(frame, row, step, x, found)
         if fresh:
             self.rebase()
-        self._last_step, self._last_value = last_step, last_value
+
+    def _feed_many(self, frame: Frame, numbers: Numbers, found: Found) -> None:
+        """As `feed`; stretches in which no value is out are taken in at once."""
+        at, end, stretch = 0, len(numbers.values), _STRETCH
+        while at < end:
+            calm = at + self._calm(numbers.steps, numbers.values, at, end)
+            stretch = _STRETCH if calm > at else 2 * stretch
+            at = min(calm + stretch, end) if end - calm > _WORTH else end
+            for i in range(calm, at):
+                self._take(frame, numbers.rows[i], numbers.steps[i], numbers.values[i], found)
+
+    def _calm(self, steps: list[float], values: list[float], start: int, end: int) -> int:
+        """Takes in values as long as none is out; how many. What `_take` would do, one by one."""
+        robust, window, warn = self.robust, self.rule.window, self.rule.warn
+        end = min(end, start + _MOST)
+        is_usual = self.stretch is None and len(robust) == window >= LEAST_WINDOW and self.rule.min_history <= window
+        if end - start < _WORTH or not is_usual:
+            return 0
+        same = np.diff(np.array(steps[start:end]), prepend=self._last_step) == 0
+        n = int(np.argmax(same)) if same.any() else end - start
+        if n < _WORTH:
+            return 0
+        known = [*robust.values(), *values[start : start + n]]
+        xs = np.array(known)
+        low, high = median_bounds(xs, window)
+        xs = xs[window:]
+        if low.min() <= 0:
+            return 0
+        candidates = np.flatnonzero((xs > low * warn) & (xs > self.rule.floor) if self._up else xs < high * warn)
+        if len(candidates) > n // _FEW:
+            return 0
+        for at in candidates.tolist():
+            robust.load(known[at : at + window])
+            if self._out(known[at + window], robust.median * warn):
+                n = at
+                break
+        robust.load(known[n : n + window])
+        self.levels.extend(values[start : start + n])
+        self.judged += n
+        if n:
+            self._last_step, self._last_value = steps[start + n - 1], values[start + n - 1]
+        return n
+
+    def _take(self, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
+        if step == self._last_step and same_value(x, self._last_value):
+            return
+        self._last_step, self._last_value = step, x
+        self.levels.extend([x])
+        if self.stretch is not None:
+            self._go_on(self.stretch, frame, row, x, found)
+        elif len(self.robust) < self.rule.min_history:
+            self.robust.update(x)
+        else:
+            self.judged += 1
+            level = self.robust.median
+            if level > 0 and self._out(x, level * self.rule.warn):
+                self._begin(frame, row, x, level * self.rule.warn, found)
+            else:
+                self.robust.update(x)
 
     def _shown(self, x: float) -> str:
         return amount(self.key.signal, x)

@@ -67,6 +67,9 @@ class _Curve:
 
     def feed(self, frame: Frame, rows: list[int], steps: list[float], values: list[float]) -> None:
         """Values in order; a value below 0 makes the curve useless, a 0 is passed over."""
+        if len(values) >= self.join and min(values) > 0:
+            self._feed_plain(frame, rows, steps, values)
+            return
         us, log = self._us, math.log
         for row, step, x in zip(rows, steps, values, strict=True):
             if x <= 0:
@@ -78,6 +81,20 @@ class _Curve:
             self._steps += step
             if len(us) >= self.join:
                 self._close()
+
+    def _feed_plain(self, frame: Frame, rows: list[int], steps: list[float], values: list[float]) -> None:
+        """As `feed`, point by point, where all values are above 0."""
+        at = 0
+        while at < len(values):
+            if not self._us:
+                self._begin = place(frame, rows[at], values[at])
+            end = at + self.join - len(self._us)
+            self._us += map(math.log, values[at:end])
+            for step in steps[at:end]:  # not `sum`, which rounds in another way from Python 3.12 on
+                self._steps += step
+            if len(self._us) >= self.join:
+                self._close()
+            at = end
 
     def _close(self) -> None:
         us = self._us

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -56,7 +57,7 @@ class Restarts(Detector):
         self.bad = 0
         self._attempt: int | None = None
         self._last_step = float("nan")
-        self._losses: dict[float, float] = {}
+        self._losses: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
         self._old: dict[float, float] = {}
         self._pairs: list[tuple[float, float]] = []
         self._first: Place | None = None
@@ -73,9 +74,7 @@ class Restarts(Detector):
         if self._old:
             for row, step, x in zip(rows, steps, values, strict=True):
                 self._replay(frame, row, step, x, found)
-        self._losses.update(zip(steps, values, strict=True))
-        if len(self._losses) > 2 * REMEMBERED:
-            self._losses = dict(list(self._losses.items())[-REMEMBERED:])
+        self._losses.extend(zip(steps[-REMEMBERED:], values[-REMEMBERED:], strict=True))
         self._last_step = max(self._last_step, float(frame.steps.max())) if self.attempts else float(frame.steps.max())
         return in_order(found)
 
@@ -90,11 +89,11 @@ class Restarts(Detector):
             key = SignalKey("progress.step")
             found.append((0, finding("open", "restart", key, Severity.INFO, at, what)))
             found.append((0, finding("recover", "restart", key, Severity.INFO, at, what)))
-            self._old = {step: x for step, x in self._losses.items() if step >= first}
+            self._old = {step: x for step, x in self._losses if step >= first}
         else:
             self._old = {}
         self._attempt = frame.attempt
-        self._losses = {}
+        self._losses.clear()
         self._last_step = first
         self._pairs = []
         self._told = False

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmon.monitor.detectors import spike_track
+from trainmon.monitor.detectors import level_track, spike_track
+from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
 from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.finding import Finding
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.sliding import median_bounds
 from trainmon.tails.record import FloatArray
@@ -74,3 +78,52 @@ def test_many_values_at_once_are_judged_as_one_by_one(
         patch.setattr(spike_track, "_WORTH", 1 << 30)
         alone = judged(values, window, [])
     assert judged(values, window, sorted(cuts)) == alone
+
+
+def levels(values: FloatArray, rule: LevelRule, cuts: list[int]) -> tuple[object, ...]:
+    key = SignalKey("sys.step_time")
+    track = LevelTrack(key, rule)
+    steps = np.arange(len(values), dtype=np.float64)
+    steps[1000:1003] = 1000.0
+    said: list[str] = []
+    for begin, end in zip([0, *cuts], [*cuts, len(values)], strict=True):
+        where = slice(begin, end)
+        found: list[tuple[int, Finding]] = []
+        track.feed(
+            Frame(0, "log", steps[where], steps[where], np.arange(begin, end), {key: values[where]}),
+            found,
+        )
+        said += [repr(finding) for _, finding in found]
+    state = (track.robust.values(), track.robust._sorted, track.judged, track.levels.medians, track.levels.buffer)
+    return (said, state, track.stretch is None, track._last_step, track._last_value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 100_000),
+    noise=st.sampled_from([0.005, 0.08, 0.3]),
+    direction=st.sampled_from(["up", "down"]),
+    window=st.sampled_from([10, 50, 100]),
+    sign=st.booleans(),
+    cuts=st.lists(st.integers(1, 2999), max_size=4, unique=True),
+)
+def test_a_level_is_followed_many_values_at_once_as_one_by_one(
+    seed: int, noise: float, direction: Literal["up", "down"], window: int, sign: bool, cuts: list[int]
+) -> None:
+    values = losses(seed, noise, 6)
+    if not sign:
+        values = np.abs(values) + 0.01
+    rule = LevelRule(
+        "level_shift",
+        "step time",
+        1.3 if direction == "up" else 0.8,
+        2.0 if direction == "up" else 0.5,
+        steps=20,
+        window=window,
+        min_history=min(30, window),
+        direction=direction,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(level_track, "_WORTH", 1 << 30)
+        alone = levels(values, rule, [])
+    assert repr(levels(values, rule, sorted(cuts))) == repr(alone)
