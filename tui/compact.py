@@ -40,7 +40,7 @@ def budget(rows: int, action: int, signals: int, episodes: int) -> Rows:
     >>> budget(20, 4, 4, 2)
     Rows(upper=9, action=4, signals=4, alerts=3)
     >>> budget(11, 5, 4, 9)
-    Rows(upper=7, action=4, signals=0, alerts=0)
+    Rows(upper=7, action=3, signals=1, alerts=0)
     """
     upper = min(CHECKLIST, max(4, rows - _LEAST_ACTION - 1))
     rest = rows - upper

@@ -128,14 +128,19 @@ def value_range(spans: Spans, clip_start: bool) -> tuple[float, float, float] | 
     return bottom, top, true_top
 
 
-def spark_text(curve: Curve, width: int, levels: str, bad_mark: str) -> str:
-    """The whole curve in `width` characters, the older branches left out; "" when there is nothing."""
+def spark_text(curve: Curve, width: int, levels: str, bad_mark: str, least_span: float = 0.0) -> str:
+    """The whole curve in `width` characters, the older branches left out; "" when there is nothing.
+
+    It reaches over at least `least_span` of its middle value, so that noise looks like noise.
+    """
     ends = curve.range
     if ends is None or width < 1:
         return ""
-
     drawn = draw_curve(curve, *ends, width)
     spans = drawn.merged()
     limits = value_range(spans, clip_start=True)
     bottom, top = limits[:2] if limits else (0.0, 1.0)
+    middle = (bottom + top) / 2
+    if top - bottom < (least := abs(middle) * least_span):
+        bottom, top = middle - least / 2, middle + least / 2
     return sparkline(spans, drawn.bad, levels, bad_mark, bottom, top)

@@ -111,10 +111,10 @@ def duration(seconds: float | None) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """One unit, at most four characters; changes once a second at most, and rarely when old.
+    """One unit, at most four characters; from ten seconds on in steps of five: each change is sent over the link.
 
-    >>> [age(v) for v in (0.2, 59, 61, 7300, 200_000, 1e9, None)]
-    ['0s', '59s', '1m', '2h', '2d', '31y', '-']
+    >>> [age(v) for v in (0.2, 9.9, 59, 61, 7300, 200_000, 1e9, None)]
+    ['0s', '9s', '55s', '1m', '2h', '2d', '31y', '-']
     """
     if seconds is None or not math.isfinite(seconds):
         return MISSING
@@ -122,7 +122,7 @@ def age(seconds: float | None) -> str:
     for unit, name in ((31_536_000, "y"), (86400, "d"), (3600, "h"), (60, "m")):
         if whole >= unit:
             return f"{whole // unit}{name}"
-    return f"{whole}s"
+    return f"{whole if whole < 10 else whole // 5 * 5}s"
 
 
 def with_unit(value: float, unit: str) -> str:

@@ -17,6 +17,7 @@ from trainmon.tui import keys
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.span import Span
+from trainmon.tui.thin import ThinCompositor
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.fleet_table import BriefList
 from trainmon.tui.widgets.key_bar import KeyBar
@@ -61,6 +62,7 @@ class MonitorScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._compositor = ThinCompositor()
         self._begun = asyncio.Event()
 
     def compose(self) -> ComposeResult:

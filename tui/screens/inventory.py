@@ -13,7 +13,7 @@ from trainmon.tails.text import printable
 from trainmon.tui import keys, numbers
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.screens.of_run import RunBound
-from trainmon.tui.span import Line, Span, fit
+from trainmon.tui.span import Line, Span, fit, wrap
 from trainmon.tui.widgets.lines import LineList, look_of
 from trainmon.tui.widgets.panes import TextLines
 
@@ -66,12 +66,16 @@ def row_line(row: inventory.Row, width: int, glyphs: Glyphs, *, at_cursor: bool)
 
 def how(row: inventory.Row) -> str:
     """Where the row comes from, or how to get it."""
-    every = "" if row.cadence_steps is None else f", every {numbers.step(row.cadence_steps)} steps"
+    every = "" if row.cadence_steps is None else _every(row.cadence_steps)
     if row.status == "present":
         return f"{', '.join(row.keys) or 'read from the log'}{every}"
     if row.status == "derivable":
         return f"by rule {row.rule or 'of the format'}{every}"
     return "this run has no such thing" if row.status == "not applicable" else row.to_get_it or f"log {row.signal}"
+
+
+def _every(steps: float) -> str:
+    return ", every step" if steps == 1 else f", every {numbers.step(steps)} steps"
 
 
 class InventoryScreen(RunBound):
@@ -84,7 +88,7 @@ class InventoryScreen(RunBound):
         """The list; the row at the cursor in full; what is charted under its own name."""
         yield TextLines(1, id="counts")
         yield InventoryList(id="rows")
-        yield TextLines(2, "bar", id="detail")
+        yield TextLines(3, "bar", id="detail")
 
     def panes(self) -> list[Widget]:
         """The list."""
@@ -108,7 +112,8 @@ class InventoryScreen(RunBound):
         other = ", ".join(printable(name, 60) for name in inventory.unmapped(run))
         lines: list[Line] = []
         if row is not None:
-            lines.append([Span(f" {row.signal}: ", "title"), Span(fit(how(row), max(1, width - 4 - len(row.signal))))])
+            for place, text in enumerate(wrap(f"{row.title}: {how(row)}", width - 2)[:2]):
+                lines.append([Span(f" {text}", "value" if place == 0 else "text")])
         if other:
             lines.append([Span(" other keys: ", "key"), Span(fit(other, max(1, width - 14), self.glyphs.ellipsis))])
         self.query_one("#detail", TextLines).show(lines)

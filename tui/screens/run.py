@@ -104,7 +104,7 @@ class RunScreen(RunCharted):
         width, height = self.app.size
         side = max(28, min(40, width * 42 // 100))
         self.triage.styles.width = side
-        self.triage.show(run.triage, self.run_id, [])
+        self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
         step = self.triage.current
         if step is None:
             return

@@ -58,7 +58,7 @@ class SignalList(LineList):
         name = printable(lead.key.signal, 80) + (f" ({len(views)} series)" if len(views) > 1 else "")
         cells = max(20, width - 40)
         value = fit(numbers.with_unit(lead.last, lead.unit), 14, glyphs.ellipsis, right=True)
-        curve = spark_text(curve_of(lead), 18, glyphs.spark, glyphs.bad)
+        curve = spark_text(curve_of(lead), 18, glyphs.spark, glyphs.bad, least_span=0.05)
         mark = glyphs.acknowledged if lead.key.signal in self.chosen else " "
         head = [Span(glyphs.cursor if at_cursor else " ", "key"), Span(f" {mark} ", "pass")]
         return [*head, Span(fit(name, cells, glyphs.ellipsis)), Span(f"{value}  ", "value"), Span(curve, "line0")]
@@ -101,7 +101,7 @@ class SignalsScreen(RunBound):
         matching = [name for name in names if all(word in name.lower() for word in words)]
         families = [views for name in matching if (views := family(run, name))]
         self.pane.show(families, tuple(self.monitor.added))
-        text = f"  {len(families)} of {len(names)}; Enter draws one on the run's screen, / searches, Esc goes back"
+        text = f"  {len(families)} of {len(names)}; Enter draws one on the run's screen, or no longer"
         self.query_one("#counts", TextLines).show([[Span(" signals", "title"), Span(text, "muted")]])
 
     def action_open(self) -> None:

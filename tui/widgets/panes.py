@@ -108,10 +108,10 @@ class TriagePane(LineList):
         """Rows, then the detail."""
         width = self.size.width
         below = y - 1 - self.count - 1
-        if below < 0 or self.current is None or not self.detail_shown:
+        if below < 0 or self.current is None:
             return super().render_line(y)
         room = self.size.height - 1 - self.count - 1
-        lines = step_detail(self.current, width - 2)
+        lines = step_detail(self.current, width - 2) if self.detail_shown else []
         if len(lines) > room:  # what to do comes before why
             lines = step_detail(replace(self.current, why=""), width - 2)
         lines += self.extra

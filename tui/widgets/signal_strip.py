@@ -15,15 +15,18 @@ from trainmon.tui.slots import Absent
 from trainmon.tui.span import Line, Span, clip, fit, pad
 from trainmon.tui.widgets.lines import look_of
 
-_ENTRY = 30  # cells: number, sign, title, value, and some of the curve
 _TITLE = 13
 _VALUE = 10
 _SHORT = {"gradient norm": "grad norm", "loss by source": "by source", "bits per byte": "bits/byte"}
 
 
 def across(width: int) -> int:
-    """Entries side by side."""
-    return max(1, min(3, width // _ENTRY))
+    """Entries side by side: with a curve from 80 columns on, without one in fewer.
+
+    >>> across(45), across(60), across(80), across(119)
+    (1, 2, 2, 3)
+    """
+    return 1 if width < 56 else 2 if width < 114 else 3
 
 
 class SignalStrip(Widget):
@@ -78,6 +81,8 @@ def entry_line(entry: Chart | Absent, width: int, glyphs: Glyphs) -> Line:
     value = entry.value.removesuffix(" nats").removesuffix(" z").removesuffix(" bits/B").removesuffix(" tok/s")
     value = fit(value, _VALUE, glyphs.ellipsis)
     room = width - 4 - _TITLE - _VALUE - 2
-    curve = spark_text(entry.curves[0], room, glyphs.spark, glyphs.bad) if room >= 4 and entry.curves else ""
+    curve = ""
+    if room >= 4 and entry.curves:
+        curve = spark_text(entry.curves[0], min(room, 24), glyphs.spark, glyphs.bad, entry.least_span)
     head = [Span(f"{entry.number} ", "key"), Span(f"{sign} ", style), Span(title, "text")]
     return [*head, Span(f" {value} ", "value"), Span(curve, "line0")]
