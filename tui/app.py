@@ -40,6 +40,7 @@ from trainmon.tui.screens.triage import TriageScreen
 from trainmon.tui.sinks import Sinks
 from trainmon.tui.source import SnapshotSource
 from trainmon.tui.state import State, StateFile
+from trainmon.tui.widgets.filter_bar import FilterBar
 
 FRAME_S = 0.1
 _TICK_S = 1.0
@@ -119,17 +120,26 @@ class TrainmonApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """A key acts before the next one is looked at, so that what is typed behind it goes where it leads."""
-        if isinstance(event, events.Key) and not event.is_forwarded and await self._act_on(event.key):
+        if isinstance(event, events.Key) and not event.is_forwarded and await self._act_on(event):
             return
         await super().on_event(event)
 
-    async def _act_on(self, key: str) -> bool:
-        """Runs what `key` is bound to on a screen of ours; False where one types text, or it is bound to nothing."""
+    async def _act_on(self, event: events.Key) -> bool:
+        """Does what the key means on a screen of ours; False where it is bound to nothing."""
         screen = self.screen
-        if not isinstance(screen, MonitorScreen) or isinstance(screen.focused, Input):
+        if not isinstance(screen, MonitorScreen):
             return False
-        if not await self._check_bindings(key):
+        bar = screen.focused.parent if isinstance(screen.focused, Input) else None
+        if isinstance(bar, FilterBar) and (event.is_printable or event.key == "enter"):
+            if event.key == "enter":
+                bar.close()
+            else:
+                bar.type(event.character or "")
+            return True
+        if not await self._check_bindings(event.key):
             return False
+        if isinstance(bar, FilterBar):
+            bar.tell()
         if isinstance(self.screen, MonitorScreen):
             await self.screen.settled()
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from textual import events
+from textual.geometry import Region
 
 from tests.tui import sample
 from tests.tui.driver import WAYS, StillClock, running, source_of, text_of
@@ -401,3 +404,43 @@ def test_the_app_needs_neither_pandas_nor_plotext() -> None:
     code = "import sys, trainmon.tui.app; print(sorted({'pandas', 'plotext', 'scipy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_keys_typed_in_one_burst_go_where_they_lead() -> None:
+    async with running() as (app, pilot):
+        for key in ("slash", *"muon", "enter", "enter", "t", "n"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, TriageScreen)
+        assert screen.run_id.name == "llama-1b-muon"
+        assert screen.steps.current is not None
+        assert screen.steps.current.id == "gradients"
+
+
+async def test_the_signal_that_explains_has_the_chart_at_80x24() -> None:
+    async with running() as (app, pilot):
+        await pilot.press("slash", *"moe-16x1b", "enter", "enter")
+        await pilot.pause()
+        text = text_of(app)
+        assert "7 ▲ MaxVio" in text.splitlines()[2]
+        for needed in ("what a few experts get most tokens since step 2910", "next raise the load-balancing", "alerts"):
+            assert needed in text
+        for number in "12345689":
+            assert any(f"{number} " in line for line in text.splitlines()[10:]), number
+
+
+async def test_a_ticking_age_sends_its_own_cells_only() -> None:
+    async with running() as (app, pilot):
+        assert isinstance(app.clock, StillClock)
+        app.screen._compositor._dirty_regions.clear()
+        app.clock.now += 5
+        table = app.screen.query_one("#table")
+        table.refresh(Region(76, 1, 4, 1))
+        app.screen._compositor.update_widgets({table})
+        update = app.screen._compositor.render_partial_update()
+        assert update is not None
+        written = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", update.render_segments(app.console))
+        assert len(written) == 4
+        await pilot.pause()

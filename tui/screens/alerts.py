@@ -189,10 +189,10 @@ class AlertsScreen(MonitorScreen):
         self.words = words
         self.show(self.monitor.fleet)
 
-    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+    def filter_typed(self, text: str) -> None:
         """The list follows the typing."""
-        self._filter(event.text.strip())
+        self._filter(text.strip())
 
-    def on_filter_bar_done(self) -> None:
+    def filter_done(self) -> None:
         """Back to the list."""
         self.set_focus(self.pane, scroll_visible=False)

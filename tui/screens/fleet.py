@@ -156,11 +156,11 @@ class FleetScreen(MonitorScreen):
         self.filter_text = text
         self.show(self.monitor.fleet)
 
-    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+    def filter_typed(self, text: str) -> None:
         """The list follows the typing."""
-        self.set_filter(event.text)
+        self.set_filter(text)
 
-    def on_filter_bar_done(self) -> None:
+    def filter_done(self) -> None:
         """Back to the list."""
         self.monitor.remember()
         self.set_focus(self.table, scroll_visible=False)

@@ -74,12 +74,12 @@ class LogScreen(RunBound):
         """Asks for words."""
         self.query_one(FilterBar).open(self.view.words)
 
-    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+    def filter_typed(self, text: str) -> None:
         """The lines follow the typing."""
-        self.view.words = event.text.strip()
+        self.view.words = text.strip()
         self.show(self.monitor.fleet)
 
-    def on_filter_bar_done(self) -> None:
+    def filter_done(self) -> None:
         """Back to the lines."""
         self.set_focus(self.pane, scroll_visible=False)
 

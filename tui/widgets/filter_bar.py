@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Protocol, cast
+
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.widgets import Input, Label
 
 
+class Filtered(Protocol):
+    """A screen with a filter."""
+
+    def filter_typed(self, text: str) -> None:
+        """The text so far."""
+
+    def filter_done(self) -> None:
+        """Closed; the keys go elsewhere again."""
+
+
 class FilterBar(Horizontal):
-    """Tells each change as it is typed; Enter keeps it, Esc (the screen's own) takes it off."""
+    """Tells its screen each change at once; Enter keeps it, Esc (the screen's own) takes it off.
+
+    At once, and not by a message: the next key may already mean what the filter has left.
+    """
 
     DEFAULT_CSS = """
     FilterBar { height: 1; display: none; }
@@ -18,16 +32,6 @@ class FilterBar(Horizontal):
     FilterBar Input { height: 1; border: none; padding: 0; width: 1fr; background: $panel; }
     FilterBar Input:focus { border: none; }
     """
-
-    class Typed(Message):
-        """The text so far."""
-
-        def __init__(self, text: str) -> None:
-            self.text = text
-            super().__init__()
-
-    class Done(Message):
-        """Closed; the keys go elsewhere again."""
 
     def __init__(self, hint: str, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -57,13 +61,27 @@ class FilterBar(Horizontal):
         if self.is_open:
             self.remove_class("-open")
             self.query_one(Input).can_focus = False
-            self.post_message(self.Done())
+            self._listener.filter_done()
+
+    @property
+    def _listener(self) -> Filtered:
+        return cast("Filtered", self.screen)
+
+    def type(self, text: str) -> None:
+        """As if `text` had been typed."""
+        self.query_one(Input).insert_text_at_cursor(text)
+        self.tell()
+
+    def tell(self) -> None:
+        """Tells what stands there, while one types."""
+        if self.is_open:
+            self._listener.filter_typed(self.query_one(Input).value)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Tells."""
+        """Pasted text, too."""
         event.stop()
-        if self.is_open:
-            self.post_message(self.Typed(event.value))
+        if self.is_open and event.value == self.query_one(Input).value:
+            self.tell()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Keeps."""

@@ -1,0 +1,116 @@
+"""Pins, acknowledgements and the look come back in the same directory, and never from a file that is not ours."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.tui import sample
+from tests.tui.driver import StillClock, source_of
+from trainmon.tui.app import TrainmonApp
+from trainmon.tui.glyphs import UNICODE
+from trainmon.tui.look import Look
+from trainmon.tui.row import RunId
+from trainmon.tui.screens.fleet import FleetScreen
+from trainmon.tui.state import SCHEMA, State, StateFile
+
+NAN = "loss.nonfinite:nonfinite:loss.train:0:3601"
+
+
+def app_with(file: StateFile) -> TrainmonApp:
+    source = sample.SampleSource(sample.fleet())
+    return TrainmonApp(source, clock=StillClock(), look=Look(UNICODE), state=file)
+
+
+async def test_what_was_chosen_comes_back(tmp_path: Path) -> None:
+    app = app_with(StateFile(tmp_path, tmp_path / "state"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press(
+            "j", "j", "space", "enter", "tab", "a", "m", "x", "T", "escape", "s", "slash", *"lr-hot", "enter"
+        )
+        await pilot.pause()
+    again = app_with(StateFile(tmp_path, tmp_path / "state"))
+    async with again.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        again.poll()
+        source_of(again).snapshot = sample.fleet()
+        again.poll()
+        screen = again.screen
+        assert isinstance(screen, FleetScreen)
+        assert [pin.name for pin in again.pins] == ["olmo-7b-lr-hot"]
+        assert (screen.order, screen.filter_text) == ("name", "lr-hot")
+        assert again.axis == "tokens"
+        assert again.view.smooth
+        assert not again.look.dark
+        assert ("acknowledge", "olmo-7b-lr-hot", NAN) in source_of(again).asked
+
+
+async def test_another_directory_knows_nothing_of_it(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    StateFile(one, tmp_path).write(State(pins=(("a", "b"),)))
+    assert StateFile(one, tmp_path).read()[0].pins == (("a", "b"),)
+    assert StateFile(other, tmp_path).read() == (State(directory=str(other)), "")
+
+
+def test_the_file_is_private_and_replaced_in_one_piece(tmp_path: Path) -> None:
+    file = StateFile(tmp_path, tmp_path / "deep" / "state")
+    for order in ("name", "loss"):
+        assert file.write(State(order=order)) == ""
+        assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+        assert list(file.path.parent.iterdir()) == [file.path]
+    assert stat.S_IMODE(file.path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("content", "touched"),
+    [
+        (b"", True),
+        (b"\xff\xfe\x00", True),
+        (b'{"schema": "trainmon.state/1", "directory": "D", "pins": 7}', True),
+        (b'{"schema": "trainmon.state/99", "directory": "D", "pins": {}}', False),
+        (b'{"schema": "trainmon.state/1", "directory": "/elsewhere"}', False),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(tmp_path: Path, content: bytes, touched: bool) -> None:
+    file = StateFile(tmp_path, tmp_path)
+    content = content.replace(b'"D"', f'"{file.directory}"'.encode())
+    file.path.write_bytes(content)
+    state, problem = file.read()
+    assert state == State(directory=file.directory)
+    assert str(file.path) in problem
+    assert "\n" not in problem
+    file.write(State(order="name"))
+    assert (file.path.read_bytes() != content) == touched
+
+
+def test_a_link_or_a_pipe_in_its_place_is_left_alone(tmp_path: Path) -> None:
+    for make in (lambda path: path.symlink_to(tmp_path / "victim"), os.mkfifo):
+        file = StateFile(tmp_path, tmp_path / "state")
+        file.path.parent.mkdir(exist_ok=True)
+        make(file.path)
+        state, problem = file.read()
+        assert state.schema == SCHEMA
+        assert "ignored" in problem
+        assert file.write(State()) == ""
+        assert not file.path.is_file()
+        file.path.unlink()
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    problem = StateFile(tmp_path, tmp_path / "file" / "state").write(State())
+    assert "will not be remembered" in problem
+
+
+def test_remembered_pins_of_runs_that_are_gone_do_no_harm(tmp_path: Path) -> None:
+    file = StateFile(tmp_path, tmp_path)
+    file.write(State(pins=(("gone", "nowhere"),), order="no such order", axis="no such axis"))
+    app = app_with(file)
+    screen = app._recalled(app.memory.state)
+    assert screen.order == "trouble"
+    assert app.axis == "step"
+    assert app.pins == [RunId("gone", "nowhere")]
