@@ -69,7 +69,7 @@ _SRUN = re.compile(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
 _SERVICE = re.compile(
     r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE
 )  # docker compose: trainer-1  |
-_BULLET = re.compile(r"(?:[^\w\s\x00-\x7f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
+_BULLET = re.compile(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
 _ON_HOST = re.compile(
     r"\s*(?!step|iter|epoch|rank)[a-z][\w.]*(?:-[\w.]+)*-\d+\s+(?=(?:global_?)?(?:step|iter|epoch))", re.I
 )

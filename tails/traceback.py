@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_START = re.compile(r"(?P<before>.*?)Traceback \(most recent call last\):\s*$")
+_START = re.compile(r"(?P<before>.*?)Traceback \(most recent call last\)(?::\s*$| ─+╮\s*$)")
 _CHAIN = re.compile(
     r"\s*(?:During handling of the above exception|The above exception was the direct cause of the following)"
 )
@@ -89,7 +89,7 @@ class Tracebacks:
                 if trace.idle >= 3 or _looks_new(text):
                     trace.is_done = True
             return
-        if text[:1] in (" ", "\t", "|") and not (
+        if text[:1] in (" ", "\t", "|", "│", "╰") and not (
             text.startswith("  ") and _is_exception(text.strip(), indented=True, frames=trace.frames)
         ):
             trace.frames += 1

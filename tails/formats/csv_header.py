@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import NAME_KEYS, VALUE_KEYS
 from trainmon.tails.formats.stamps import stamp_order
-from trainmon.tails.steps import word_set
+from trainmon.tails.steps import is_training_key, says_eval, step_rank, word_set, words_of
 
 # Columns that tell runs or sources apart in a table that holds several.
 _LABELS = word_set(
     "run run_id run_name runid variant experiment experiment_name exp exp_name trial arm method seed job_id "
     "model model_name config_name task task_name source dataset domain subset_name rank worker"
 )
+_MEASURES = word_set("loss nll ppl perplexity accuracy acc bpb")
 _TYPE_OF_NAME = ("metric_type", "group", "category")
 
 
@@ -71,6 +73,33 @@ def _names(fields: list[str]) -> list[str]:
         count[field] = count.get(field, -1) + 1
         names.append(f"{field}.{count[field]}" if count[field] else field)
     return names
+
+
+def named_by_file(fields: list[str], source: str) -> list[str]:
+    """The fields, but for a lone ``Value`` (an export of one metric, a file each) what the file's name says it is.
+
+    >>> named_by_file(["Wall time", "Step", "Value"], "logs/run-a-tag-train_loss.csv")
+    ['Wall time', 'Step', 'train_loss']
+    """
+    beside = [field for field in fields if field.lower() != "value"]
+    if len(beside) != len(fields) - 1 or not all(
+        step_rank(one) is not None or stamp_order(one) is not None for one in beside
+    ):
+        return fields
+    name = metric_of_file(source)
+    return fields if name is None else [name if field.lower() == "value" else field for field in fields]
+
+
+def metric_of_file(source: str) -> str | None:
+    """The metric that the name of a file tells, None when it tells none.
+
+    >>> metric_of_file("mlruns/0/ab/metrics/val_loss"), metric_of_file("metrics.csv")
+    ('val_loss', None)
+    """
+    stem = re.split(r"[/\\]", source)[-1]
+    stem = re.sub(r"\.(?:csv|tsv|txt|log)$", "", stem)
+    name = stem.rpartition("-tag-")[2]
+    return name if is_training_key(name) or (says_eval(name) and not words_of(name).isdisjoint(_MEASURES)) else None
 
 
 def looks_like_header(fields: list[str]) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.csv_columns import column_of, number_of
-from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header
+from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_file, named_by_file
 from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, split
+from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
@@ -29,6 +30,9 @@ _SNIFFED_LINES = 50
 _BARE_NAME = re.compile(r"[A-Za-z_][\w ./()%-]{0,79}")
 _HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 
+# MLflow's file of one metric has no header: milliseconds, value, step.
+_BARE_ROW = re.compile(rf"\d{{13}} (?:{NUMBER}) \d{{1,12}}")
+
 # One row: its fields, byte offset and line number.
 TableRow = tuple[list[str], int, int]
 
@@ -42,6 +46,7 @@ class CsvTable(LineFormat):
         b"epoch\tloss\tval_loss\n0\t2.5\t2.75\n1\t1.5\t\n",
         b'"Step","run - lm_loss","run - lm_loss__MIN"\n"4","12.1","12.0"\n',
         b"Wall time,Step,Value\n1696394223.5,0,49.5\n",
+        b"1736935200000 2.5 10\n1736935212000 nan 20\n",
     )
 
     def __init__(self, source: str) -> None:
@@ -66,6 +71,9 @@ class CsvTable(LineFormat):
         lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#{")][: _SNIFFED_LINES + 1]
         if not lines or lines[0].lstrip()[:1] in ("{", "["):
             return 0.0
+        bare = sum(map(bool, map(_BARE_ROW.fullmatch, map(str.strip, lines))))
+        if bare * 10 >= len(lines) * 9:
+            return 0.85
         first = lines[0].removeprefix("#")
         delimiter = best_delimiter(first)
         names = split(first, delimiter)
@@ -113,8 +121,11 @@ class CsvTable(LineFormat):
         if not text or text.startswith("#{"):
             return
         if self._header is None:
-            self._begin(self._first_header(text.removeprefix("#")))
-            return
+            if not _BARE_ROW.fullmatch(text):
+                self._begin(self._first_header(text.removeprefix("#")))
+                return
+            self._delimiter, self._fields = " ", ["timestamp", metric_of_file(self.source) or "value", "step"]
+            self._begin(Header.of(self._fields))
         fields = split(text, self._delimiter)
         if len(fields) > len(self._fields) and not any(fields[len(self._fields) :]):
             fields = fields[: len(self._fields)]
@@ -124,7 +135,7 @@ class CsvTable(LineFormat):
             self._flush(final=True)
             self._say(NoteKind.LAUNCH, "a new header", offset, line_no)
             self._fields = fields
-            self._begin(Header.of(fields))
+            self._begin(Header.of(named_by_file(fields, self.source)))
         elif len(fields) != len(self._fields):
             self.reader.parsed.unreadable += 1
             self._unreadable += 1
@@ -145,7 +156,7 @@ class CsvTable(LineFormat):
             return None
         self._splitter = RecordSplitter(self._delimiter.encode())
         self._fields = fields if not all(map(is_number, fields)) else [f"column_{i}" for i in range(len(fields))]
-        return Header.of(self._fields)
+        return Header.of(named_by_file(self._fields, self.source))
 
     def _is_new_header(self, fields: list[str]) -> bool:
         return (

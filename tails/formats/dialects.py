@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from trainmon.tails.formats.bars import Bars
+from trainmon.tails.formats.boxed import Boxed
 from trainmon.tails.formats.build_nanogpt import BuildNanoGpt
+from trainmon.tails.formats.columns import Columns
 from trainmon.tails.formats.composer import Composer
 from trainmon.tails.formats.deepspeed import DeepSpeed
 from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.epoch_batch import EpochBatch
+from trainmon.tails.formats.espnet import EspNet
+from trainmon.tails.formats.fairseq import Fairseq
 from trainmon.tails.formats.generic import Generic
+from trainmon.tails.formats.headed import Headed
 from trainmon.tails.formats.keras import Keras
 from trainmon.tails.formats.line import Dialect
 from trainmon.tails.formats.lingua import Lingua
@@ -20,7 +25,9 @@ from trainmon.tails.formats.mllog_line import MlLogLine
 from trainmon.tails.formats.modded_nanogpt import ModdedNanoGpt
 from trainmon.tails.formats.nanochat import NanoChat
 from trainmon.tails.formats.nanogpt import NanoGpt
+from trainmon.tails.formats.nemo_line import NemoLine
 from trainmon.tails.formats.olmo_core import OlmoCore
+from trainmon.tails.formats.rich_bar import RichBar
 from trainmon.tails.formats.torchtitan import TorchTitan
 from trainmon.tails.formats.torchtune import TorchTune
 from trainmon.tails.formats.verl import Verl
@@ -41,10 +48,17 @@ DIALECTS: tuple[type[Dialect], ...] = (
     MaxText,
     Verl,
     Lingua,
+    Fairseq,
+    NemoLine,
+    EspNet,
     EpochBatch,
     Keras,
+    RichBar,
     TorchTune,
     Bars,
     DictLine,
+    Columns,
+    Boxed,
+    Headed,
     Generic,  # the net under all others
 )

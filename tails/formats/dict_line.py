@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 
+from trainmon.tails.facts import facts_of
 from trainmon.tails.formats.flat import MEASURE, METRIC, SETTING, STEP_KEY
+from trainmon.tails.formats.joiner import Joiner
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import NUMBER, to_number
 from trainmon.tails.formats.sink import Sink
@@ -28,7 +32,8 @@ _STEP_KEYS = (
 )
 _SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second")
 _STEP_BEFORE = re.compile(
-    r"(?:^|[\s\[(,|])([A-Za-z_ ]*?(?:step|iter(?:ation)?|update))s?\s*[:=#]?\s*(\d+)(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$",
+    r"(?:^|[\s\[(,|])([A-Za-z_ ]*?(?:step|iter(?:ation)?|update)|rollout|perf)s?\s*[:=#]?\s*(\d+)"
+    r"(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$",
     re.I,
 )
 _MAX_ITEMS = 4000
@@ -56,7 +61,7 @@ class DictLine(Dialect):
     """
 
     name = "dict"
-    tokens = (b"{'", b'{"')
+    tokens = (b"{",)
     samples = (
         b"{'loss': 2.5893, 'grad_norm': 1.5, 'learning_rate': 5e-06, 'epoch': 0.01}\n"
         b"{'loss': '2.4112', 'grad_norm': 'nan', 'learning_rate': '4e-06', 'epoch': '0.02'}\n",
@@ -64,6 +69,7 @@ class DictLine(Dialect):
         b"{'loss': 0.0043, 'reward': 0.72, 'kl': 0.09, 'epoch': 0.04}\n"
         b"\r  4%|4         | 40/936 [1:58:53<41:17:29, 162.28s/it]"
         b"{'loss': 0.0041, 'reward': 0.73, 'kl': 0.08, 'epoch': 0.09}\n",
+        b"{'accuracy': 0.125,\n 'gradient_norm': 1.5,\n 'loss': 10.25,\n 'step': 50}\n",
         b'2021-05-01 10:00:00 | INFO | train_inner | {"epoch": 1, "loss": "8.4", "ppl": "340", '
         b'"num_updates": "100", "lr": "1e-4"}\n',
     )
@@ -71,9 +77,33 @@ class DictLine(Dialect):
     def __init__(self) -> None:
         self._held: tuple[Reading, Line] | None = None
         self._bar_used: tuple[str, float, float] | None = None
+        self._joiner = Joiner()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a dictionary of several lines is begun."""
+        return self._joiner.is_open
 
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
+        if self._joiner.take(line):
+            if not self._joiner.is_open:
+                joined = self._joiner.done()
+                if self._read(joined, sink):
+                    self._joiner.clear()
+                self._let_go(sink)
+            return True
+        self._let_go(sink)
+        return self._read(line, sink)
+
+    def _let_go(self, sink: Sink) -> None:
+        """Gives up what was taken for a dictionary of metrics; its lines may be settings."""
+        for line in self._joiner.lines:
+            for key, value in facts_of(line.text):
+                sink.fact(key, value, line.line_no)
+        self._joiner.clear()
+
+    def _read(self, line: Line, sink: Sink) -> bool:
         text = line.text
         start = text.find("{")
         if start < 0 or text[start + 1 : start + 2] not in ("'", '"') or "}" not in text[start:]:
@@ -87,6 +117,9 @@ class DictLine(Dialect):
         reading = Reading(numbers, dialect="hf_trainer" if "epoch" in numbers and "'" in text else self.name)
         self._own_step(reading, numbers, words, text[:start])
         if reading.step is not None:
+            bar = sink.bar
+            if bar is not None and reading.total is None and bar.total > 0 and abs(bar.n - reading.step) <= 1:
+                sink.fact("total_steps", bar.total, line.line_no)
             sink.emit(reading, line)
             return True
         return self._beside_bar(reading, line, sink)
@@ -103,24 +136,29 @@ class DictLine(Dialect):
             reading.step, reading.total, reading.step_key = float(match[1]), float(match[2]), "step"
             return
         match = _STEP_BEFORE.search(before)
-        if match is not None and STEP_KEY.fullmatch(match[1].strip()):
+        if match is not None and (STEP_KEY.fullmatch(match[1].strip()) or match[1] in ("rollout", "perf")):
             reading.step, reading.step_key = float(match[2]), match[1].strip()
             reading.total = float(match[3]) if match[3] else None
 
     def _beside_bar(self, reading: Reading, line: Line, sink: Sink) -> bool:
-        if not any(MEASURE.search(key) for key in reading.values) or any(SETTING.search(key) for key in reading.values):
+        keys = list(reading.values)
+        settings = sum(SETTING.search(key) is not None for key in keys)
+        if not any(MEASURE.search(key) for key in keys) or settings * 4 > len(keys):
             return False
         is_evaluation = any(key.startswith(("eval_", "test_")) for key in reading.values)
         bar = sink.bar if not is_evaluation else sink.main_bar
         if bar is None:
-            self.flush(sink)
+            self._give(sink)
             sink.emit(reading, line)
             return True
         place = (bar.label, bar.total, bar.n)
         if is_evaluation:
-            self.flush(sink)
+            self._give(sink)
             reading.step, reading.step_key = bar.n, "bar"
             sink.emit(reading, line)
+            return True
+        if place == self._bar_used and self._held is not None and _is_same(self._held[0], reading):
+            self._held[0].values = _finest(self._held[0].values, reading.values)
             return True
         if place == self._bar_used:  # a second one at the same position: the output was buffered
             if self._held is not None:
@@ -130,7 +168,7 @@ class DictLine(Dialect):
                 sink.emit(held, at)
             sink.emit(reading, line)
             return True
-        self.flush(sink)
+        self._give(sink)
         if bar.total > 0:
             sink.fact("total_steps", bar.total, line.line_no)
         self._bar_used, sink.main_bar = place, bar
@@ -141,6 +179,10 @@ class DictLine(Dialect):
 
     def flush(self, sink: Sink) -> None:
         """Gives what is held back."""
+        self._let_go(sink)
+        self._give(sink)
+
+    def _give(self, sink: Sink) -> None:
         if self._held is not None:
             held, line = self._held
             self._held = None
@@ -153,3 +195,23 @@ class DictLine(Dialect):
         for key, value in numbers.items():
             if value is not None:
                 sink.fact(f"final/{key}", value, line.line_no)
+
+
+def _is_same(one: Reading, other: Reading) -> bool:
+    """Whether two dictionaries tell of the same step, one of them rounded: what both hold agrees."""
+    common = [key for key in one.values if key in other.values]
+    return len(common) >= 2 and all(_is_close(one.values[key], other.values[key]) for key in common)
+
+
+def _finest(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> dict[str, float | None]:
+    """What two dictionaries of one step hold; of a value in both, the one with more digits."""
+    both = {**other, **one}
+    for key in other:
+        both[key] = max(both[key], other[key], key=lambda value: len(repr(value)))
+    return both
+
+
+def _is_close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=1e-3) or (one != one and other != other)

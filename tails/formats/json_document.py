@@ -6,14 +6,16 @@ import re
 from typing import ClassVar
 
 from trainmon.tails.formats.base import DocumentFormat
-from trainmon.tails.formats.json_shapes import is_record_list, series_of
+from trainmon.tails.formats.json_shapes import holds_data, is_record_list, records_by_step, series_of
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.record import Parsed
+from trainmon.tails.steps import step_rank
 
 _BOM = b"\xef\xbb\xbf"
 _OPENING = re.compile(rb'\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:\{|\[\s*[-\d"\[]|$))')
 _SHAPES = re.compile(
-    rb'"(?:log_history|values|steps|history|records)"\s*:\s*[\[{]|"\s*:\s*\[\s*-?[\dNn]|"\s*:\s*\{\s*"\d+"\s*:'
+    rb'"(?:log_history|values|steps|history|records|metrics|logs|log|data|results|epochs|iterations)"\s*:\s*[\[{]'
+    rb'|"\s*:\s*\[\s*-?[\dNn]|"\s*:\s*\{\s*"\d+"\s*:|\A\s*\{\s*"\d+"\s*:\s*\{'
 )
 _SMALL = 64 * 1024
 
@@ -55,4 +57,8 @@ class JsonDocument(DocumentFormat):
 def _is_document(line: bytes) -> bool:
     value = objects_in(line)[0][0][1]
     series = series_of(value)
-    return any(is_record_list(entry) for entry in value.values()) or 0 < len(value) <= 2 * len(series)
+    if any(is_record_list(entry) for entry in value.values()) or 0 < len(value) <= 2 * len(series):
+        return True
+    if any(step_rank(key) is not None and isinstance(entry, int | float) for key, entry in value.items()):
+        return False  # a record of its own, whatever is nested in it
+    return bool(records_by_step(value)) or any(isinstance(one, dict) and holds_data(one) for one in value.values())

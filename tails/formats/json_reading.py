@@ -17,8 +17,11 @@ from trainmon.tails.formats.json_shapes import (
     Series,
     column_of,
     elements,
+    holds_data,
     is_record_list,
     list_start,
+    named_series,
+    records_by_step,
     series_of,
 )
 from trainmon.tails.formats.json_text import tolerant
@@ -71,7 +74,11 @@ class Reading:
         if isinstance(value, dict):
             self._read_object(value, _Place(), 0)
         elif is_record_list(value):
-            self._read_records("", value, _Place())
+            series = named_series(value)
+            if series:
+                self._read_series(series, "")
+            else:
+                self._read_records("", value, _Place())
         elif isinstance(value, list):
             self._read_triples(value)
 
@@ -93,13 +100,17 @@ class Reading:
         self.reader.note(NoteKind.UNREADABLE, "the document ends early or is no JSON", 0, 1)
 
     def _read_object(self, value: dict[str, Any], place: _Place, depth: int) -> None:
+        by_step = records_by_step(value)
+        if by_step:
+            self._read_records("", by_step, place)
+            return
         records = [key for key, entry in value.items() if is_record_list(entry)]
         series = series_of(value)
         rest = {key: entry for key, entry in value.items() if key not in records}
         runs = [
-            key for key, entry in rest.items() if isinstance(entry, dict) and depth < _RUN_DEPTH and _holds_data(entry)
+            key for key, entry in rest.items() if isinstance(entry, dict) and depth < _RUN_DEPTH and holds_data(entry)
         ]
-        named = {one.name for one in series}
+        named = {one.name for one in series} | {one.name.split("/")[0] for one in series}
         runs = [key for key in runs if key not in named]
         if not records and not series and not runs:
             self._read_flat(value)
@@ -238,14 +249,6 @@ def _decode(text: str) -> Any:
         return msgspec.json.decode(text.encode("utf-8", "replace"))
     except (msgspec.MsgspecError, RecursionError):
         return tolerant(text)
-
-
-def _holds_data(value: dict[str, Any]) -> bool:
-    return (
-        any(is_record_list(entry) for entry in value.values())
-        or any(one.steps is not None or len(one.values) > 1 for one in series_of(value))
-        or any(isinstance(entry, dict) and any(map(is_record_list, entry.values())) for entry in value.values())
-    )
 
 
 def _is_metric(name: str, entry: Any) -> bool:

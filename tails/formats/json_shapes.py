@@ -61,8 +61,46 @@ def series_of(document: dict[str, Any]) -> list[Series]:
     >>> [(one.name, one.steps, one.values) for one in found]
     [('lm loss', [5.0], [2.5]), ('lr', None, [1, 2])]
     """
-    found = [series for name, entry in document.items() if (series := _series(name, entry)) is not None]
+    found = [series for name, entry in _entries(document) if (series := _series(name, entry)) is not None]
     return _with_common_steps(found)
+
+
+def _entries(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The entries of a document; those of plots by title and line (ClearML) as ``title/line``."""
+    for name, entry in document.items():
+        if (
+            isinstance(entry, dict)
+            and entry
+            and all(isinstance(one, dict) and {"x", "y"} <= set(one) for one in entry.values())
+        ):
+            yield from ((f"{name}/{line}", one) for line, one in entry.items())
+        else:
+            yield name, entry
+
+
+def named_series(records: list[dict[str, Any]]) -> list[Series]:
+    """The series that records with a name and a list of values are (Aim); of another subset than training, under it.
+
+    >>> found = named_series([{"name": "loss", "context": {"subset": "val"}, "values": [2, 1], "iters": [1, 2]}])
+    >>> found[0].name, found[0].steps
+    ('val/loss', [1.0, 2.0])
+    """
+    found = []
+    for record in records:
+        name, context = record.get("name"), record.get("context")
+        subset = context.get("subset") if isinstance(context, dict) else None
+        if isinstance(name, str) and isinstance(record.get("values"), list):
+            key = f"{subset}/{name}" if isinstance(subset, str) and subset not in ("train", "training") else name
+            series = _series(key, {one: entry for one, entry in record.items() if one not in ("name", "context")})
+            found += [series] if series is not None else []
+    return found if len(found) == len(records) else []
+
+
+def records_by_step(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records of ``{"10": {"loss": 2.5}, "20": {"loss": 2.25}}``; none when the document is something else."""
+    if not document or not all(_WHOLE.fullmatch(step) and isinstance(one, dict) for step, one in document.items()):
+        return []
+    return [{"step": float(step), **one} for step, one in document.items()]
 
 
 def _series(name: str, entry: Any) -> Series | None:
@@ -74,11 +112,11 @@ def _series(name: str, entry: Any) -> Series | None:
         )
     if not isinstance(entry, dict) or not entry:
         return None
-    values = entry.get("values", entry.get("value"))
+    values = next((entry[key] for key in ("values", "value", "y") if key in entry), None)
     if isinstance(values, dict):
         return _by_step(name, values)
     if isinstance(values, list):
-        steps = entry.get("steps", entry.get("step"))
+        steps = next((entry[key] for key in ("steps", "step", "iters", "iterations", "x") if key in entry), None)
         times = entry.get("timestamps", entry.get("times"))
         if isinstance(steps, list) and len(steps) == len(values):
             return Series(
@@ -131,6 +169,15 @@ def _is_number(value: Any) -> bool:
 def is_record_list(value: Any) -> bool:
     """Whether `value` is a list of objects."""
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def holds_data(value: dict[str, Any]) -> bool:
+    """Whether an object of a document holds records or series."""
+    return (
+        any(is_record_list(entry) for entry in value.values())
+        or any(one.steps is not None or len(one.values) > 1 for one in series_of(value))
+        or any(isinstance(entry, dict) and any(map(is_record_list, entry.values())) for entry in value.values())
+    )
 
 
 def elements(text: str, start: int) -> Iterator[tuple[int, int]]:

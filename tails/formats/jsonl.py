@@ -16,6 +16,7 @@ from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.seen import Seen, learn
 from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
+from trainmon.tails.formats.wrapped import message_of
 from trainmon.tails.notes import NoteScanner
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.record import NoteKind, Parsed
@@ -76,6 +77,8 @@ class JsonLines(LineFormat):
         whole = whole[:_SNIFFED_LINES]
         begun = [line for line in whole if _OBJECT_LINE.match(line)]
         readable = any(objects_in(line)[0] for line in begun[:5])
+        if readable and _are_wrappers(begun):
+            return 0.0
         return 0.9 * len(begun) / len(whole) if readable and len(begun) >= _JSON_SHARE * len(whole) else 0.0
 
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
@@ -223,6 +226,12 @@ class JsonLines(LineFormat):
         if self._unreadable_notes < _NOTES_LIMIT:
             self._unreadable_notes += 1
             self.reader.note(NoteKind.UNREADABLE, text[:200].decode("utf-8", "replace"), offset, line_no)
+
+
+def _are_wrappers(lines: list[bytes]) -> bool:
+    """Whether the lines are another log's, each wrapped in an object: then they are read as text."""
+    records = [record for line in lines for _, record in objects_in(line)[0]]
+    return bool(records) and all(message_of(record) is not None for record in records)
 
 
 def _decode(plan: StructPlan, lines: Lines, start: int, stop: int) -> tuple[list[Any], bool] | None:

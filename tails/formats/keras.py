@@ -11,7 +11,7 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
 
 _EPOCH = re.compile(r"\s*Epoch (\d+)/(\d+)\s*")
-_BAR = re.compile(r"(?:^|[\x08\s])(\d+)/(\d+) (?:\[[=>.]*\]|[━╸╺\s]{4,})")
+_BAR = re.compile(r"(?:^|[\x08\s])(\d+)/(\d+) (?:\[[=>.]*\]|[━╸╺\s]{4,}|- \d+m?s(?= - ))")
 _PAIR = re.compile(rf" - (?P<key>[A-Za-z_]\w*): (?P<value>{NUMBER})(?=\s|$)")
 
 

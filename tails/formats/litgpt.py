@@ -18,7 +18,7 @@ class LitGpt(PatternDialect):
 
     name = "litgpt"
     tokens = (b"iter",)
-    pattern = re.compile(r"\biter \d+ step \d+ \| loss train: ")
+    pattern = re.compile(r"\biter \d+ step \d+(?: \| loss train: |: loss \d)")
     samples = (
         b"Epoch 1 | iter 16 step 4 | loss train: 11.02, val: n/a | iter time: 3456.02 ms (step) "
         b"remaining time: 2 days, 3:04:05\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
 from trainmon.tails.prefix import Prefix
 from trainmon.tails.record import Note, NoteKind, TimeKind
+from trainmon.tails.steps import StepTrack, says_eval
 
 _FACTS = {
     "global_batch_size": "batch_size",
@@ -21,11 +23,17 @@ _FACTS = {
     "submission_benchmark": "benchmark",
 }
 
+# Where a record says its step; all count samples in the language-model benchmarks.
+_STEPS = ("step", "samples_count", "epoch_num")
+_NAMES = {"throughput": "samples_per_second"}  # it counts samples, whatever the benchmark
+_LANGUAGE = ("gpt", "llama", "mixtral", "moe", "deepseek")
+
 
 class MlLogLine(Dialect):
     """Interval and point events; `tracked_stats` and `eval_accuracy` are the metrics.
 
-    NeMo's language-model references log the validation loss as ``eval_accuracy``; the key stays as written.
+    The language-model benchmarks log the validation loss as ``eval_accuracy``; it is given as ``eval_loss``. Times of
+    validation steps count on a counter of their own: their rows have no step.
     """
 
     name = "mllog"
@@ -37,6 +45,10 @@ class MlLogLine(Dialect):
         b':::MLLOG {"namespace": "", "time_ms": 1744814879556, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", '
         b'"value": 7.65, "metadata": {"file": "a.py", "lineno": 9, "samples_count": 1152}}\n',
     )
+
+    def __init__(self) -> None:
+        self._is_language = False
+        self._track = StepTrack()
 
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
@@ -60,18 +72,24 @@ class MlLogLine(Dialect):
         if isinstance(time, int | float):
             line.prefix = Prefix(line.prefix.at, line.prefix.rank, time / 1000.0, TimeKind.ABSOLUTE)
         self._event(key, value, metadata, line, sink)
-        step = metadata.get("step", metadata.get("samples_count"))
+        step = next((metadata[name] for name in _STEPS if name in metadata), None)
+        if key == "eval_accuracy" and isinstance(value, int | float) and (self._is_language or value > 1.0):
+            key = "eval_loss"
         values = value if isinstance(value, dict) else {key: value} if key.startswith(("eval_", "train_")) else {}
         numbers: dict[str, float | None] = {
-            str(name): float(number)
+            _NAMES.get(str(name), str(name)): float(number)
             for name, number in values.items()
             if isinstance(number, int | float) and not isinstance(number, bool)
         }
-        if numbers and isinstance(step, int | float):
-            sink.emit(Reading(numbers, float(step), "metadata/step", dialect=self.name), line)
+        if not numbers or not isinstance(step, int | float):
+            return
+        reading = Reading(numbers, float(step), "metadata/step", dialect=self.name)
+        is_aside = key == "tracked_stats" and all(map(says_eval, numbers))
+        if math.isnan(self._track.own_step(float(step), is_training=not is_aside)):
+            reading.step, reading.step_key = None, ""
+        sink.emit(reading, line)
 
-    @staticmethod
-    def _event(key: str, value: object, metadata: dict[str, Any], line: Line, sink: Sink) -> None:
+    def _event(self, key: str, value: object, metadata: dict[str, Any], line: Line, sink: Sink) -> None:
         prefix = line.prefix
         kind = None
         if key == "run_start":
@@ -80,6 +98,8 @@ class MlLogLine(Dialect):
             kind = NoteKind.FINISHED if metadata.get("status") == "success" else NoteKind.ERROR
         elif key in _FACTS and isinstance(value, int | float | str):
             sink.fact(_FACTS[key], value, line.line_no)
+            if key == "submission_benchmark":
+                self._is_language = str(value).lower().startswith(_LANGUAGE)
         if kind is not None:
             text = f"{key}: {metadata.get('status', '')}".rstrip(": ")
             sink.note(

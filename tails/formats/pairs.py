@@ -17,7 +17,7 @@ _NOT_A_VALUE = (
 )
 _TOKEN = re.compile(rf"(?<![\w.@#])(?<!\w[-+])(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))")
 _GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
-_SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=]| ?[:=])")
+_SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=/%]| ?[:=])")
 _UNIT = re.compile(
     r"(?:[mµun]?s|secs?|seconds?|milliseconds|mins?|minutes|m|h|hrs?|hours|%|z|x|W|C|k|K|M|B|G|T|[KMGT]i?[bB]|MHz|GHz"
     r"|[KMGTP]?(?:FLOPs?|FLOPS|flops|flop)(?:/(?:s|sec|GPU|gpu|device|chip))*"
@@ -98,6 +98,8 @@ def _key_before(gap: str) -> tuple[str, bool]:
         head, bracket, behind = key.partition(opening)
         if closing in head:
             key = (head.rpartition(closing)[2] + bracket + behind).strip(_TRIM)
+    if ": " in key:  # "validation: loss=2.5"
+        key = key.rpartition(": ")[2].strip(_TRIM)
     if "[" in key and gap.rfind("[") > gap.rfind("]"):  # "tot_loss[loss=", which goes on behind the value
         group, _, name = key.rpartition("[")
         key = group.strip(_TRIM) if group.lower().endswith(name.lower()) else name.strip(_TRIM)
@@ -194,7 +196,7 @@ class _Scanner:
             self.out.pairs.append(Pair(match["what"], match["what"], start, end))
             return unit_end
         name, prose = _key_before(gap)
-        name = _WRAPPER.sub("", name) if gap.rstrip().endswith("(") else name
+        name = _WRAPPER.sub("", name.rstrip("( ")) if gap.rstrip().endswith("(") else name
         if "(" in name and ")" not in name[name.rindex("(") :]:
             group, _, inner = name.rpartition("(")
             self.group, name = group.strip(), inner.strip()

@@ -13,7 +13,7 @@ from trainmon.tails.formats.ranks import RankVoices
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
 from trainmon.tails.record import Fact, Note, Parsed, TimeKind
-from trainmon.tails.steps import EpochSteps, says_eval
+from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
 _HELD_SECONDARIES = 20
 _HALF_DAY_S = 43200.0
@@ -71,7 +71,7 @@ class Sink:
         if reading.secondary:
             self._secondary(reading, line)
             return
-        if reading.step is not None and not self._has_primary:
+        if reading.step is not None and not self._has_primary and any(map(is_training_key, reading.values)):
             self._has_primary = True
             self._held.clear()
         self._add(reading, line)

@@ -17,12 +17,12 @@ from trainmon.tails.formats.bars import Bars
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.dict_line import DictLine
-from trainmon.tails.formats.line import Line
-from trainmon.tails.formats.multi_line import MultiLine
+from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.places import DIGITS, Outlines
 from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.wrapped import unwrap
 from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
-from trainmon.tails.record import Note, NoteKind, Parsed
+from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.text import strip_escapes
 
 _METRIC_TOKENS: tuple[bytes, ...] = tuple(dict.fromkeys(token for dialect in DIALECTS for token in dialect.tokens))
@@ -62,7 +62,7 @@ class Stdout(LineFormat):
         self._dialects = [cls() for cls in DIALECTS]
         by_type = {type(dialect): dialect for dialect in self._dialects}
         self._dict_line, self._bars = by_type[DictLine], by_type[Bars]
-        self._multi_line = [dialect for dialect in self._dialects if isinstance(dialect, MultiLine)]
+        self._holders = [dialect for dialect in self._dialects if type(dialect).is_open is not Dialect.is_open]
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
@@ -120,7 +120,7 @@ class Stdout(LineFormat):
     @property
     def _is_open(self) -> bool:
         """Whether a record of several lines is begun."""
-        return any(dialect.is_open for dialect in self._multi_line)
+        return any(dialect.is_open for dialect in self._holders)
 
     def _frames(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
         """Looks at each ``\\r`` frame of a line as at a line."""
@@ -172,7 +172,8 @@ class Stdout(LineFormat):
             self._text(text[:glued], offset, line_no)
             text = text[glued:]
         was_busy = self._busy
-        kind = self._text(text, offset, line_no)
+        wrapped = unwrap(text.rstrip()) if text[:1] == "{" else None
+        kind = self._text(text, offset, line_no) if wrapped is None else self._unwrapped(wrapped, offset, line_no)
         self._busy = self._is_open or self._notes.is_open
         if was_busy or self._busy or glued > 0:
             return
@@ -182,6 +183,16 @@ class Stdout(LineFormat):
             self._outlines.add_dull(outline)
         elif kind is _Kind.PLAIN_BAR:
             self._outlines.add_plain_bar(outline)
+
+    def _unwrapped(self, wrapped: tuple[str, float, TimeKind], offset: int, line_no: int) -> _Kind:
+        """Reads the lines inside a wrapped one."""
+        text, time, time_kind = wrapped
+        kinds = set()
+        for part in strip_escapes(text).splitlines():
+            if time_kind is not TimeKind.NONE:
+                self._line_prefix = (line_no, Prefix(0, "", time, time_kind))
+            kinds.add(self._text(part, offset, line_no))
+        return _Kind.DULL if kinds <= {_Kind.DULL} else _Kind.OTHER
 
     def _head_of(self, raw: bytes, offset: int, line_no: int) -> bytes:
         """The head of an over-long line, which is told."""

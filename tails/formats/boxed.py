@@ -1,0 +1,71 @@
+"""Boxes of one record: ``| rollout/ |`` and ``|    ep_rew_mean | 22.5 |`` between two rules (Stable-Baselines)."""
+
+from __future__ import annotations
+
+import re
+
+from trainmon.tails.formats.flat import METRIC
+from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Reading
+from trainmon.tails.steps import ranked_step_keys
+
+_RULE = re.compile(r"\s*[-+=─━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇┳]{10,}\s*")
+_ROW = re.compile(r"[|│┃]?(?P<key>[^|│┃]{1,120}?)\s*[|│┃](?P<value>[^|│┃]{0,120})[|│┃]?\s*")
+_NUMBER = re.compile(NUMBER)
+_MOST_ROWS = 500
+
+
+class Boxed(Dialect):
+    """Two columns, names and values. Names under a heading that ends in ``/`` belong to it."""
+
+    name = "boxed table"
+    tokens = (b"----------", b"==========", "──────────".encode(), "━━━━━━━━━━".encode())
+    samples = (
+        b"--------------------------\n| rollout/      |        |\n|   ep_rew_mean | 20.5   |\n"
+        b"| time/         |        |\n|   iterations  | 1      |\n"
+        b"| train/        |        |\n|   loss        | 6.25   |\n--------------------------\n",
+    )
+
+    def __init__(self) -> None:
+        self._rows: dict[str, float | None] | None = None
+        self._line: Line | None = None
+        self._section = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a box is begun."""
+        return self._rows is not None
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
+        text = line.text
+        if _RULE.fullmatch(text):
+            self.flush(sink)
+            self._rows, self._line, self._section = {}, line, ""
+            return True
+        if self._rows is None:
+            return False
+        match = _ROW.fullmatch(text)
+        if match is None or len(self._rows) >= _MOST_ROWS:
+            self._rows = None
+            return False
+        self._row(match["key"], match["value"].strip())
+        return False
+
+    def _row(self, key: str, value: str) -> None:
+        if not value and key.rstrip().endswith("/"):
+            self._section = key.strip()
+        elif self._rows is not None and _NUMBER.fullmatch(value) and not is_absent(value):
+            is_inner = key[:1].isspace() and key[1:2].isspace()
+            self._rows[(self._section if is_inner else "") + key.strip()] = to_number(value)
+
+    def flush(self, sink: Sink) -> None:
+        """Gives what is held back."""
+        rows, line, self._rows = self._rows, self._line, None
+        if not rows or line is None or not any(METRIC.search(key) for key in rows):
+            return
+        step = next(iter(ranked_step_keys(rows)), None)
+        if step is not None and rows[step] is not None:
+            sink.emit(Reading(rows, rows.pop(step), step, dialect=self.name), line)

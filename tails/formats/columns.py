@@ -1,0 +1,118 @@
+"""Tables printed row by row under a header: ``  step   loss    lr`` and then numbers alone, however they are ruled."""
+
+from __future__ import annotations
+
+import re
+
+from trainmon.tails.formats.flat import METRIC, STEP_KEY
+from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.numbers import NUMBER, to_number, with_multiplier
+from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Reading
+from trainmon.tails.steps import ranked_step_keys
+
+_NAME = re.compile(r"[A-Za-z_|∇#][\w ./%@()|-]{0,40}")
+_RULE = re.compile(r"[-=+|:─━┼│┃╪╇├┤╞╡\s]{3,}")
+_CELL = re.compile(rf"(?P<value>{NUMBER})(?P<unit>[kKMGTB]|%|m?s)?")
+_ABSENT = frozenset(("", "-", "--", "n/a", "N/A", "na", "—"))
+_BARS = re.compile(r"[|│┃]")
+_DELIMITERS = (_BARS, re.compile(r"\t"), re.compile(r","), re.compile(r"\s{2,}"), re.compile(r"\s+"))
+_LONGEST = 2000
+_PATIENCE_NEW = 3  # lines between a header and its first row
+_PATIENCE = 60  # lines of others between two rows
+
+
+def _cells(text: str, delimiter: re.Pattern[str]) -> list[str]:
+    cells = [cell.strip() for cell in delimiter.split(text.strip())]
+    if delimiter is _BARS:
+        cells = cells[not cells[0] : len(cells) - (not cells[-1])]
+    return cells
+
+
+class Columns(Dialect):
+    """The header names a step (or an epoch) and a metric; a row has as many cells, nearly all of them numbers."""
+
+    name = "table"
+    tokens = (b"step", b"iter", b"epoch")
+    samples = (
+        b"  step    loss        lr   tok/s\n------------------------------\n     1   10.91  1.0e-05   12345\n"
+        b"     2   10.80  2.0e-05   12350\n",
+        b"Training on 1 device\n|  step |   loss | grad_norm |\n|-------|--------|-----------|\n"
+        b"|    10 | 3.2500 |    1.2500 |\n|    20 | 3.1250 |       nan |\n",
+        b"Training on 1 device\nStep\tTraining Loss\n1\t1.25\n2\t1.125\n",
+    )
+
+    def __init__(self) -> None:
+        self._headers: list[tuple[re.Pattern[str], list[str], str]] = []  # by delimiter: names, the step's
+        self._idle = 0
+        self._has_rows = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows may come."""
+        return bool(self._headers)
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
+        text = line.text
+        if len(text) > _LONGEST:
+            return False
+        if self._headers:
+            if self._row(text, line, sink):
+                return True
+            if _RULE.fullmatch(text):
+                return True
+            self._idle += 1
+            if self._idle > (_PATIENCE if self._has_rows else _PATIENCE_NEW):
+                self._headers = []
+        found = _headers_of(text)
+        if found:
+            self._headers, self._idle, self._has_rows = found, 0, False
+        return bool(found)
+
+    def _row(self, text: str, line: Line, sink: Sink) -> bool:
+        for header in self._headers:
+            delimiter, names, step_name = header
+            cells = _cells(text, delimiter)
+            if len(cells) != len(names):
+                continue
+            values = _values(names, cells)
+            step = values.pop(step_name, None)
+            if step is None or not any(METRIC.search(name) for name in values):
+                continue
+            self._headers, self._idle, self._has_rows = [header], 0, True
+            sink.emit(Reading(values, step, step_name, dialect=self.name), line)
+            return True
+        return False
+
+
+def _headers_of(text: str) -> list[tuple[re.Pattern[str], list[str], str]]:
+    """The headers that `text` could be, one a delimiter."""
+    if ":" in text or "=" in text:
+        return []
+    found = []
+    for delimiter in _DELIMITERS:
+        names = _cells(text, delimiter)
+        if len(names) < 2 or len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
+            continue
+        step = next(iter(ranked_step_keys(names)), None) or next(filter(STEP_KEY.fullmatch, names), None)
+        if step is not None and any(METRIC.search(name) for name in names if name != step):
+            found.append((delimiter, names, step))
+    return found
+
+
+def _values(names: list[str], cells: list[str]) -> dict[str, float | None]:
+    """The numbers of a row; empty when a third or more of its cells are words."""
+    values: dict[str, float | None] = {}
+    words = 0
+    for name, cell in zip(names, cells, strict=True):
+        match = _CELL.fullmatch(cell)
+        if match is None:
+            words += cell not in _ABSENT
+            continue
+        raw, unit = match["value"], match["unit"]
+        if unit in ("%", "s", "ms"):
+            values[f"{name} ({unit})"] = to_number(raw)
+        elif raw not in ("n/a", "N/A"):
+            values[name] = with_multiplier(cell) if unit else to_number(raw)
+    return {} if words * 3 >= len(cells) else values
