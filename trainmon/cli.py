@@ -194,11 +194,14 @@ def _watch(targets: list[str], limits: Thresholds) -> None:
     session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd)
     from trainmon.tui.app import TrainmonApp
 
+    app = TrainmonApp(session)
     session.start()
     try:
-        TrainmonApp(session).run()
+        app.run()
     finally:
         session.stop()
+    if app.return_code:
+        sys.exit(2)
 
 
 @main.command(epilog=_EXIT)

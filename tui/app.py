@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
+from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
@@ -21,6 +22,7 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tui.axis import AXES
 from trainmon.tui.chart_view import ChartView
 from trainmon.tui.commands import KeyCommands, RunCommands
+from trainmon.tui.crash import told
 from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, prefers_dark
 from trainmon.tui.memory import Memory
@@ -94,6 +96,11 @@ class TrainmonApp(App[None]):
         self.register_theme(DARK_THEME)
         self.register_theme(LIGHT_THEME)
         self.theme = DARK_THEME.name if self.look.dark else LIGHT_THEME.name
+
+    def _fatal_error(self) -> None:
+        """Leaves the screen with one line, in place of Textual's traceback of all that was on it."""
+        self._exit_renderables.append(Text(told(self._exception)))
+        self._close_messages_no_wait()
 
     # Snapshots -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,45 @@
+"""An error inside the screens is one line, and its details are private."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+
+from tests.tui.sample import SampleSource, fleet
+from trainmon.tui.app import TrainmonApp
+from trainmon.tui.crash import told
+
+
+def test_one_line_names_the_error_and_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    try:
+        raise ValueError("bad \x1b]0;title\x07 value")
+    except ValueError as error:
+        line = told(error)
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert "ValueError: bad" in line
+    [file] = tmp_path.iterdir()
+    assert str(file) in line
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert re.search(r"test_crash\.py", file.read_text(encoding="utf-8"))
+
+
+async def test_the_app_ends_with_that_line_and_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    app = TrainmonApp(SampleSource(fleet()))
+    with pytest.raises(RuntimeError, match="lost its way"):
+        async with app.run_test() as pilot:
+            app.call_later(_fail)
+            await pilot.pause(0.2)
+    shown = [each for each in app._exit_renderables if isinstance(each, Text)]
+    assert app.return_code == 1
+    assert ["lost its way" in each.plain for each in shown] == [True]
+
+
+def _fail() -> None:
+    raise RuntimeError("lost its way")
