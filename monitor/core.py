@@ -81,6 +81,7 @@ class Core:
         self.problems: dict[str, str] = {}
         self.raw_keys: dict[SignalKey, str] = {}
         self.rl = False
+        self.events = 0  # findings, notes, facts, attempts and failures so far: what can turn a verdict at once
 
     @property
     def moe(self) -> bool:
@@ -91,11 +92,13 @@ class Core:
 
     def fact(self, fact: Fact) -> None:
         """A fact that the log tells; what was given beforehand stands."""
+        self.events += 1
         if fact.key not in self.given:
             self.facts[fact.key] = fact.value
 
     def note(self, note: Note) -> None:
         """An event of the log, in its place among the rows."""
+        self.events += 1
         self.derivation.note(note)
         for detector in tuple(self.detectors):
             self._hear(detector, detector.note, note)
@@ -104,6 +107,7 @@ class Core:
         """A (re)start. The first attempt begins by itself, with nothing to forget."""
         while len(self.attempts) <= attempt:
             self.attempts.append(Attempt())
+            self.events += 1
             number = len(self.attempts) - 1
             if number:
                 self.derivation.new_attempt()
@@ -175,6 +179,7 @@ class Core:
 
     def fail(self, detector: Detector, error: Exception) -> None:
         """Drops a detector that raised: the others go on."""
+        self.events += 1
         self.problems[f"check {detector.id}"] = f"check {detector.id} failed: {type(error).__name__}: {error}"
         if detector in self.detectors:
             self.detectors.remove(detector)
@@ -188,6 +193,7 @@ class Core:
 
     def _hear(self, detector: Detector, question: Callable[..., Iterable[Finding]], about: object) -> None:
         for finding in self._ask(detector, question, about):
+            self.events += 1
             episode = self.book.apply(detector.id, finding)
             if episode is not None:
                 self.store.pin(episode.attempt, episode.first_step, episode.last_step)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import is_
 from pathlib import Path
+from time import thread_time
 from typing import Final
 
 from trainmon.monitor.engine import RunEngine
@@ -30,8 +31,8 @@ from trainmon.tails.reader import Lines
 
 # A screen draws at most 10 times a second: twice as often, and no new value waits for more than half a frame.
 PUBLISH_INTERVAL_S: Final = 0.05
-# Making snapshots takes at most this share of the time, however many runs are read at once.
-PUBLISH_SHARE: Final = 0.2
+# Making snapshots takes at most this share of a core, however many runs are read at once.
+PUBLISH_SHARE: Final = 0.25
 # Silences and file states move on without new data; once a second is as fine as they are shown.
 HEARTBEAT_S: Final = 1.0
 # One turn of the engine works at most this long before it publishes, so that loading never looks frozen.
@@ -185,9 +186,10 @@ class Monitor:
             return
         if is_beat:
             self._beat_at_s = began + HEARTBEAT_S
+        used_s = -thread_time()  # not the time that passes: other threads hold the interpreter meanwhile
         self._publish()
-        now = self._clock.monotonic()
-        self._due_at_s = now + max(PUBLISH_INTERVAL_S, (now - began) / PUBLISH_SHARE)
+        used_s += thread_time()
+        self._due_at_s = began + max(PUBLISH_INTERVAL_S, used_s / PUBLISH_SHARE)
 
     def _publish(self) -> None:
         """Publishes a fleet with new snapshots of those runs that say something else now."""

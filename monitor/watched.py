@@ -10,9 +10,10 @@ import numpy as np
 
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.freshen import freshened
 from trainmon.monitor.job import Pulse, silence_limit_s
 from trainmon.monitor.settings import Settings
-from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.snapshot import RunSnapshot, State
 from trainmon.tails.clock import Clock
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Block, TimeKind
@@ -24,6 +25,8 @@ _KEPT_LINES = 2000
 # Ages are shown in whole seconds.
 _LEAST_AGE_S = 1.0
 _NEARLY = 0.999
+# Verdicts are worked out at least so often; at once when anything is found. Numbers are shown as they come.
+_REJUDGE_S = 0.9
 
 
 class Rhythm:
@@ -85,6 +88,10 @@ class WatchedRun:
         self._last_arrival_s: float | None = None
         self._stated_at_s: dict[str, float] = {}
         self._looks_else_at_s = math.inf
+        self._last: RunSnapshot | None = None
+        self._judged_at_s = -math.inf
+        self._judged_events: tuple[int, ...] = ()
+        self._judged_problems: tuple[str, ...] = ()
 
     @property
     def engine(self) -> RunEngine:
@@ -116,6 +123,7 @@ class WatchedRun:
     def forget(self) -> None:
         """Begins with an engine that knows nothing: the one there is cannot even say what it holds."""
         self._engine = None
+        self._last = None
 
     def take(self, item: IntakeItem) -> None:
         """Takes what one poll of one file gave."""
@@ -200,20 +208,52 @@ class WatchedRun:
         if engine is None:  # settings may still come: until the first record, what there is to say needs no engine
             engine = self._make(self.settings)
         pulse = self.pulse()
-        self._looks_else_at_s = self._clock.monotonic() + _lasts_s(pulse, engine) if live else math.inf
-        problems = [file.problem for file in self.files.values() if file.problem]
-        return assemble(
+        now = self._clock.monotonic()
+        if live and self._last is not None and self._is_as_judged(engine, now):
+            self._looks_else_at_s = self._judged_at_s + _REJUDGE_S
+            self._last = freshened(
+                self._last,
+                engine,
+                tuple(self.files.values()),
+                self._lines,
+                age_s=pulse.age_s,
+                progress=self.progress,
+                revision=self.revision,
+                log_context=self.log_context,
+                log_context_for=self.log_context_for,
+                with_scores=with_scores,
+            )
+            return self._last
+        self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self._problems()
+        self._looks_else_at_s = now + _lasts_s(pulse, engine) if live else math.inf
+        self._last = assemble(
             engine,
             tuple(self.files.values()),
             tuple(self._lines),
             pulse,
             live=live,
             progress=self.progress,
-            problems=(*([self.failure] if self.failure else []), *self.problems.values(), *problems),
+            problems=self._judged_problems,
             revision=self.revision,
             log_context=self.log_context,
             log_context_for=self.log_context_for,
             with_scores=with_scores,
+        )
+        return self._last
+
+    def _problems(self) -> tuple[str, ...]:
+        problems = [file.problem for file in self.files.values() if file.problem]
+        return (*([self.failure] if self.failure else []), *self.problems.values(), *problems)
+
+    def _is_as_judged(self, engine: RunEngine, now: float) -> bool:
+        """Whether verdicts of a moment ago may stand for now: the run goes on, and nothing happened in it."""
+        assert self._last is not None
+        return (
+            now < self._judged_at_s + _REJUDGE_S
+            and self._last.live
+            and self._last.state is State.RUNNING
+            and engine.events == self._judged_events
+            and self._problems() == self._judged_problems
         )
 
 
