@@ -81,7 +81,7 @@ class AlertBook:
                     continue
                 self._end(
                     episode,
-                    f"left behind by the restart at step {restart.step:g}",
+                    f"left behind by the restart at step {restart.step:.15g}",
                     min(episode.severity, Severity.WARN),
                 )
 
@@ -147,7 +147,7 @@ class AlertBook:
         return episode
 
     def _new_id(self, check: str, finding: Finding, first_step: float) -> str:
-        words = f"{check}\0{finding.kind}\0{finding.signal}\0{finding.attempt}\0{first_step:g}\0{finding.origin}"
+        words = f"{check}\0{finding.kind}\0{finding.signal}\0{finding.attempt}\0{first_step:.15g}\0{finding.origin}"
         number = 0
         while True:
             text = f"{words}\0{number}" if number else words
@@ -226,7 +226,9 @@ def _title(episodes: Sequence[Episode]) -> str:
     others = dict.fromkeys(_plain(episode.signal) for episode in ordered[1:])
     others.pop(_plain(lead.signal), None)
     first_step = min(episode.first_step for episode in episodes)
-    text = f"{_plain(lead.signal)}: {_KIND_WORDS.get(lead.kind, lead.kind.replace('_', ' '))} at step {first_step:,g}"
+    text = (
+        f"{_plain(lead.signal)}: {_KIND_WORDS.get(lead.kind, lead.kind.replace('_', ' '))} at step {first_step:,.15g}"
+    )
     if others:
         text += f", with {', '.join(others)}"
     return text

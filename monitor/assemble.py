@@ -132,8 +132,11 @@ def _roll_back(engine: RunEngine) -> str | None:
         return None
     good = [note.step for note in saved if note.step is not None and note.step < min(failed)]
     if not good:
-        return f"No checkpoint in the log is older than the fault at step {min(failed):g}"
-    return f"Roll back to the checkpoint saved at step {max(good):g}, the last before the fault at step {min(failed):g}"
+        return f"No checkpoint in the log is older than the fault at step {min(failed):.15g}"
+    saved_at, fault_at = max(good), min(failed)
+    return (
+        f"Roll back to the checkpoint saved at step {saved_at:.15g}, the last before the fault at step {fault_at:.15g}"
+    )
 
 
 def _job_check(job: JobState) -> CheckResult:
@@ -157,8 +160,8 @@ def _with_job_episode(episodes: tuple[Episode, ...], job: JobState, engine: RunE
         step = note.step
     severity = Severity.FAIL if job.verdict is Verdict.FAIL else Severity.WARN
     ended = Episode(
-        id=f"job.state:{job.state.value}:{step:g}",
-        incident=f"job:{step:g}",
+        id=f"job.state:{job.state.value}:{step:.15g}",
+        incident=f"job:{step:.15g}",
         check="job.state",
         kind=job.state.value,
         signal=SignalKey("job.state"),

@@ -83,11 +83,11 @@ def _header(run: RunSnapshot) -> list[str]:
     if run.verdict_reason:
         lines += _wrap(f"verdict    {run.verdict.value}: {printable(run.verdict_reason, 400)}", "", " " * 11)
     if run.last_step is not None:
-        total = f" of {run.total_steps:g}" if run.total_steps is not None else ""
+        total = f" of {run.total_steps:.15g}" if run.total_steps is not None else ""
         key = f" (key: {printable(run.step_key, 60)})" if run.step_key else " (no step in the log: records are counted)"
-        lines.append(f"steps      {run.first_step:g} to {run.last_step:g}{total}, {run.step_count} logged{key}")
+        lines.append(f"steps      {run.first_step:.15g} to {run.last_step:.15g}{total}, {run.step_count} logged{key}")
     if len(run.attempts) > 1:
-        spans = ", ".join(f"{first:g}-{last:g}" for first, last in run.attempts[-8:])
+        spans = ", ".join(f"{first:.15g}-{last:.15g}" for first, last in run.attempts[-8:])
         more = f"{len(run.attempts) - 8} earlier, " if len(run.attempts) > 8 else ""
         lines.append(f"attempts   {len(run.attempts)}: {more}{spans}")
     is_told = run.age_s is None or f" {duration(run.age_s)}" in run.state_reason
@@ -130,7 +130,7 @@ def _limits(check: CheckResult) -> list[str]:
         return []
     short = short_names(limits)
     text = ", ".join(
-        f"{short[name]} {value:g}" if isinstance(value, float) else f"{short[name]} {printable(str(value), 60)}"
+        f"{short[name]} {value:.15g}" if isinstance(value, float) else f"{short[name]} {printable(str(value), 60)}"
         for name, value in limits.items()
     )
     return _wrap(f"limits: {text} ({check.thresholds.get('source', 'default')})", "       ", "         ")
@@ -138,14 +138,14 @@ def _limits(check: CheckResult) -> list[str]:
 
 def _episode(episode: Episode, *, alone: bool) -> str:
     """Where and how far. An episode that is `alone` was named above."""
-    span = f"step {episode.first_step:g}"
+    span = f"step {episode.first_step:.15g}"
     if episode.last_step != episode.first_step:
-        span = f"steps {episode.first_step:g} to {episode.last_step:g}"
+        span = f"steps {episode.first_step:.15g} to {episode.last_step:.15g}"
     value = ""
     if not math.isnan(episode.worst_value):
         value = f", worst {amount(episode.signal.signal, episode.worst_value)}"
         if episode.worst_step != episode.first_step:
-            value += f" at step {episode.worst_step:g}"
+            value += f" at step {episode.worst_step:.15g}"
     where = f", line {episode.line}" if episode.line else ""
     state = str(episode.detail.get("ended", "recovered" if episode.recovered else "not recovered"))
     if alone:

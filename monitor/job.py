@@ -141,15 +141,18 @@ def job_state(
         return JobState(State.FINISHED, f"the log says so: {finished.text}", _outlived(ordered), finished)
     if cause is not None and not (reached and cause.kind in (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)):
         state = {**_BROKEN, **_STOPPED}[cause.kind]
-        return JobState(state, f"{_PHRASE[state]} ({_place(cause)}): {cause.text}", cause.text, cause)
+        phrase = _PHRASE.get(state)
+        where = f"{phrase} ({_place(cause)})" if phrase else _place(cause)
+        return JobState(state, f"{where}: {cause.text}", cause.text, cause)
     if reached:
-        return JobState(State.FINISHED, f"step {steps[1]:g} of {total_steps:g}" if steps else "", _outlived(ordered))
+        return JobState(
+            State.FINISHED, f"step {steps[1]:.15g} of {total_steps:.15g}" if steps else "", _outlived(ordered)
+        )
     return _by_silence(steps, total_steps, pulse, limits, _outlived(ordered))
 
 
 _PHRASE = {
     State.OOM: "out of memory",
-    State.CRASHED: "crashed",
     State.NODE_FAIL: "node failure",
     State.TIME_LIMIT: "time limit reached",
     State.PREEMPTED: "preempted",
@@ -159,7 +162,7 @@ _PHRASE = {
 
 def _place(note: Note) -> str:
     where = f"line {note.line_no}"
-    return f"after step {note.step:g}, {where}" if note.step is not None else where
+    return f"after step {note.step:.15g}, {where}" if note.step is not None else where
 
 
 def _understood(note: Note) -> Note:
@@ -233,9 +236,9 @@ def _by_silence(
     limits: Thresholds,
     outlived: str | None,
 ) -> JobState:
-    where = "no step yet" if steps is None else f"step {steps[1]:g}"
+    where = "no step yet" if steps is None else f"step {steps[1]:.15g}"
     if total_steps is not None:
-        where += f" of {total_steps:g}"
+        where += f" of {total_steps:.15g}"
     if pulse.age_s is None:
         return JobState(State.UNKNOWN, f"{where}; the log does not say how it ended", outlived)
     patience = silence_limit_s(steps is not None, pulse.gap_p99_s, limits)

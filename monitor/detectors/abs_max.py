@@ -80,7 +80,7 @@ class ScaleTrack:
     def _bad(self, frame: Frame, row: int, x: float, found: Found) -> None:
         at = place(frame, row, x)
         said = "is not finite" if not math.isfinite(x) else f"is {x:.4g}, near the end of fp16's range,"
-        self.what = f"{self.key} {said} at step {at.step:g}"
+        self.what = f"{self.key} {said} at step {at.step:.15g}"
         self.severity = Severity.FAIL
         self.out.append(at)
         found.append((row, self._said("grow" if self.opened else "open", at)))
@@ -105,7 +105,7 @@ class ScaleTrack:
         if not self.opened and len(self.out) >= self.samples:
             first = self.out[0]
             self.severity = Severity.WARN
-            self.what = f"{self.key} went from {level:.4g} to {x:.4g} since step {first.step:g}"
+            self.what = f"{self.key} went from {level:.4g} to {x:.4g} since step {first.step:.15g}"
             self.opened = True
             found.append((row, self._said("open", at)))
 

@@ -116,7 +116,7 @@ class ClipRate(Detector):
         self.last = at
         if not self.opened and at.step - self.first.step >= self.steps:
             self.opened = True
-            self.what = f"clip rate rose from {self.base:.0%} to {rate:.0%} since step {self.first.step:g}"
+            self.what = f"clip rate rose from {self.base:.0%} to {rate:.0%} since step {self.first.step:.15g}"
             found.append((row, self._said("open", at)))
 
     def _said(self, action: Action, at: Place) -> Finding:
@@ -133,7 +133,7 @@ class ClipRate(Detector):
             return result(self, Verdict.NO_DATA, "no gradient norm in the log; log it before clipping")
         known = self.limits.source("clip") != "default" or number_fact(self.facts, "clip_threshold") is not None
         source = "" if known else " (assumed: the log does not say)"
-        why = f"threshold {self.clip:g}{source}"
+        why = f"threshold {self.clip:.15g}{source}"
         if verdict_of(view.episodes) is not Verdict.PASS:
             return result(
                 self,
@@ -149,7 +149,7 @@ class ClipRate(Detector):
         return result(
             self,
             Verdict.PASS,
-            f"{self.share.value:.0%} of the last {self.share.window} values above {self.clip:g}, no rise",
+            f"{self.share.value:.0%} of the last {self.share.window} values above {self.clip:.15g}, no rise",
             why,
             used=used,
         )

@@ -109,7 +109,7 @@ class CoSpike(Detector):
 
     def _said(self, action: Action, at: Place) -> Finding:
         first = self.first or at
-        what = f"loss and gradient norm jumped together at step {first.step:g}"
+        what = f"loss and gradient norm jumped together at step {first.step:.15g}"
         return finding(action, "co_spike", CO, Severity.WARN, at, what, first=first)
 
     def result(self, view: CheckView) -> CheckResult:
@@ -130,5 +130,5 @@ class CoSpike(Detector):
                 used,
             )
         if not self.loss.judged or not self.grad.judged:
-            return result(self, Verdict.NO_DATA, f"fewer than {self.limits['spike.min_history']:g} values of both")
+            return result(self, Verdict.NO_DATA, f"fewer than {self.limits['spike.min_history']:.15g} values of both")
         return result(self, Verdict.PASS, "no step at which both jumped", used=used)

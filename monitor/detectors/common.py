@@ -258,5 +258,5 @@ def tell(episodes: Sequence[Episode], at_least: Severity = Severity.WARN) -> str
         return first.what if not rest else f"{first.what.removesuffix(')')}{rest})"
     state = "not recovered"
     if first.recovered:
-        state = f"recovered after step {first.last_step:g}" if first.last_step != first.first_step else "recovered"
+        state = f"recovered after step {first.last_step:.15g}" if first.last_step != first.first_step else "recovered"
     return f"{first.what or first.kind.replace('_', ' ')} ({state}{rest})"

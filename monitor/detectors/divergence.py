@@ -128,7 +128,7 @@ class Divergence:
         # With many values behind it only the last of the three may have been kept.
         self.open = self.recent[0] if len(self.recent) == LAST else at
         self.back = 0
-        self.what = f"loss went from {level:.4g} to {last[-1]:.4g} by step {at.step:g}"
+        self.what = f"loss went from {level:.4g} to {last[-1]:.4g} by step {at.step:.15g}"
         found.append((row, self._said("open", at)))
 
     def _go_on(self, first: Place, frame: Frame, row: int, x: float, found: Found) -> None:
@@ -160,5 +160,5 @@ class Divergence:
         level = sorted(before)[len(before) // 2]
         if level <= 0 or at.value < BLOWN * level or at.value < WORSE * self.worst_before or at.value < level + LEAST:
             return []
-        what = f"loss went from {level:.4g} to {at.value:.4g} at step {at.step:g}, far above anything before"
+        what = f"loss went from {level:.4g} to {at.value:.4g} at step {at.step:.15g}, far above anything before"
         return [finding("open", "divergence", self.key, Severity.FAIL, at, what)]

@@ -177,9 +177,9 @@ class GradNorm(Detector):
 
     def _say_bad(self, action: str, at: Place) -> Finding:
         first = self.bad_first or at
-        what = f"gradient norm is {'NaN' if at.value != at.value else 'Inf'} from step {first.step:g}"
+        what = f"gradient norm is {'NaN' if at.value != at.value else 'Inf'} from step {first.step:.15g}"
         if self.bad_severity is Severity.INFO:
-            what = f"gradient norm is not finite at step {first.step:g} beside a normal loss: a skipped step"
+            what = f"gradient norm is not finite at step {first.step:.15g} beside a normal loss: a skipped step"
         assert action in ("open", "grow", "recover")
         return finding(
             "open" if action == "open" else "grow" if action == "grow" else "recover",
@@ -251,22 +251,26 @@ class GradNorm(Detector):
         if not self.count:
             return result(self, Verdict.NO_DATA, "the gradient norm was logged, but never as a number")
         if self.clipped:
-            what = f"never above the clip threshold {clip:g} and often exactly on it: logged after clipping"
+            what = f"never above the clip threshold {clip:.15g} and often exactly on it: logged after clipping"
             return result(self, Verdict.NO_DATA, what, advice="log the norm before clipping", used=used)
         if self.count >= 100 and self.far_above > OFTEN * self.count:
-            what = f"above 5x the clip threshold {clip:g} in {self.far_above / self.count:.0%} of {self.count:,} steps"
+            what = (
+                f"above 5x the clip threshold {clip:.15g} in {self.far_above / self.count:.0%} of {self.count:,} steps"
+            )
             advice = f"lower the learning rate, or clip at the norm's own level ({self.spikes.level:.3g})"
             return result(self, Verdict.WARN, what, self._shares(clip), advice, used, advisory=True)
         spikes = sum(1 for e in view.episodes if e.kind == "spike")
         lone = f"; {spikes} lone spike{'s' if spikes != 1 else ''} without a loss spike" if spikes else ""
-        what = f"median {digits(self.spikes.level)}, largest {digits(self.largest)} at step {self.largest_step:g}{lone}"
+        what = (
+            f"median {digits(self.spikes.level)}, largest {digits(self.largest)} at step {self.largest_step:.15g}{lone}"
+        )
         return result(self, Verdict.PASS, what, self._shares(clip), used=used)
 
     def _shares(self, clip: float) -> str:
         if not self.count:
             return ""
         return (
-            f"{self.above / self.count:.1%} of {self.count:,} values above {clip:g}, "
-            f"{self.far_above / self.count:.1%} above {5 * clip:g}; "
-            f"largest {self.largest:.4g} at step {self.largest_step:g}"
+            f"{self.above / self.count:.1%} of {self.count:,} values above {clip:.15g}, "
+            f"{self.far_above / self.count:.1%} above {5 * clip:.15g}; "
+            f"largest {self.largest:.4g} at step {self.largest_step:.15g}"
         )

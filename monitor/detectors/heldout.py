@@ -125,12 +125,12 @@ class HeldOutTrack:
         why = ": over-fitting, since the training loss goes on falling" if over_fitting else ""
         if self.accuracy:
             self.what = f"{self.key} is {1 / at.value:.4g}, down from its best {1 / self.best:.4g} "
-            self.what += f"at step {self.best_step:g}"
+            self.what += f"at step {self.best_step:.15g}"
             self._speak(row, at, before, found)
             return
         self.what = (
             f"held-out loss ({self._name}) is {at.value:.4g}, {rise:+.0%} against its best {self.best:.4g} "
-            f"at step {self.best_step:g}{why}"
+            f"at step {self.best_step:.15g}{why}"
         )
         self._speak(row, at, before, found)
 
@@ -239,7 +239,7 @@ class HeldOut(SeriesDetector):
         if verdict is not Verdict.PASS:
             best = min((t.best_step for t in tracks if t.opened), default=math.nan)
             advice = "stop or regularise: the best checkpoint is that near"
-            advice += f" step {best:g}" if not math.isnan(best) else " its best evaluation"
+            advice += f" step {best:.15g}" if not math.isnan(best) else " its best evaluation"
             return result(self, verdict, tell(view.episodes), "", advice, used)
         if not seen(view, *HELD_OUT):
             return result(self, Verdict.NO_DATA, "no held-out loss in the log; evaluate every 0.5-2% of training")
@@ -248,7 +248,7 @@ class HeldOut(SeriesDetector):
             return result(self, Verdict.PASS, f"{most} evaluations, too few to turn", used=used)
         best_track = min(tracks, key=lambda t: (HELD_OUT.index(t.key.signal), t.best))
         sets = f" over {len(tracks)} sets" if len(tracks) > 1 else ""
-        what = f"{most} evaluations{sets}, best {best_track.shown_best:.4g} at step {best_track.best_step:g}"
+        what = f"{most} evaluations{sets}, best {best_track.shown_best:.4g} at step {best_track.best_step:.15g}"
         return result(self, Verdict.PASS, what, used=used)
 
     @property

@@ -295,7 +295,7 @@ class LevelTrack:
         change = "rose" if self._up else "fell"
         stretch.what = (
             f"{rule.noun} {change} from {self._shown(stretch.level)} to {self._shown(middle)} ({ratio:.2f}x) "
-            f"at step {stretch.first.step:g}"
+            f"at step {stretch.first.step:.15g}"
         )
         return stretch.severity > before
 
@@ -316,7 +316,7 @@ class LevelTrack:
         at = stretch.worst
         if self.rhythm.expects(at.step):
             return
-        what = f"one {self.rule.noun} of {self._shown(at.value)} at step {at.step:g}"
+        what = f"one {self.rule.noun} of {self._shown(at.value)} at step {at.step:.15g}"
         what += f", {at.value / stretch.level:.1f}x its level"
         found.append((row, finding("open", "slow_step", self.key, Severity.INFO, at, what, first=stretch.first)))
         found.append((row, finding("recover", "slow_step", self.key, Severity.INFO, at, what)))

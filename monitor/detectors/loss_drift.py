@@ -166,7 +166,7 @@ class _Rise:
         kind = "diverged" if self.severity is Severity.FAIL else "drifted up"
         self.what = (
             f"loss {kind} from {math.exp(self.base):.4g} to {math.exp(self.base + self.worst):.4g} "
-            f"({100 * math.expm1(self.worst):+.0f}%) since step {self.first.step:g}"
+            f"({100 * math.expm1(self.worst):+.0f}%) since step {self.first.step:.15g}"
         )
         news = self.severity > before or self.worst > self.told + 0.1
         if news:

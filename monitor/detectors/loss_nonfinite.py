@@ -180,9 +180,11 @@ class LossNonFinite(Detector):
         """The last loss is not finite: a FAIL, however few there are."""
         run = self.runs["nonfinite"]
         if run.count and run.first is not None and run.last is not None:
-            what = f"the last loss is {run.words(run.last.value)} (step {run.last.step:g})"
+            what = f"the last loss is {run.words(run.last.value)} (step {run.last.step:.15g})"
             if run.count > 1:
-                what = f"the last {run.count:,} losses are {run.words(run.last.value)}, since step {run.first.step:g}"
+                what = (
+                    f"the last {run.count:,} losses are {run.words(run.last.value)}, since step {run.first.step:.15g}"
+                )
             return [finding("grow", "nonfinite", LOSS, Severity.FAIL, run.last, what, first=run.first)]
         return [
             finding("grow", other.kind, LOSS, other.severity, other.last, other.what, first=other.first)
@@ -251,7 +253,7 @@ class _BadRun:
             "vanished": "loss is no longer logged while the other numbers of a step are",
         }[self.kind]
         lasting = f", {self.count} records in a row" if self.count > 1 else ""
-        return f"{name} from step {first.step:g}{lasting}"
+        return f"{name} from step {first.step:.15g}{lasting}"
 
     def end(self, at: Place, row: int, found: Found) -> None:
         """A good value."""

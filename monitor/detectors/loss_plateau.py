@@ -221,7 +221,7 @@ class LossPlateau(Detector):
             return []
         lr = f" while the learning rate stands at {self.lr:.3g}" if self.lr == self.lr and self.lr_peak > 0 else ""
         what = (
-            f"loss has stayed at {plateau.level:.4g} since step {plateau.first.step:g}{lr}; "
+            f"loss has stayed at {plateau.level:.4g} since step {plateau.first.step:.15g}{lr}; "
             f"its trend before promised {-100 * math.expm1(-plateau.promised):.0f}% less by now"
         )
         return [finding("open", "plateau", LOSS, Severity.WARN, plateau.last, what, first=plateau.first)]

@@ -99,7 +99,7 @@ class LossScale(Detector):
         if len(self.skips) > OFTEN:
             if not self.opened:
                 self.first, self.opened = at, True
-                what = f"{len(self.skips)} of the last {WINDOW:g} steps were skipped by step {step:g}"
+                what = f"{len(self.skips)} of the last {WINDOW:.15g} steps were skipped by step {step:.15g}"
                 found.append((row, finding("open", "skips", SKIPS, Severity.WARN, at, what)))
         elif self.opened and not self.skips:
             self.opened = False
@@ -122,7 +122,7 @@ class LossScale(Detector):
             found.append((row, self._said("open", at)))
 
     def _said(self, action: Action, at: Place) -> Finding:
-        what = f"the loss scale fell from {self.highest:g} to {self.lowest:g} by step {at.step:g}"
+        what = f"the loss scale fell from {self.highest:.15g} to {self.lowest:.15g} by step {at.step:.15g}"
         return finding(action, "loss_scale", SCALE, Severity.FAIL, at, what)
 
     def result(self, view: CheckView) -> CheckResult:
@@ -134,5 +134,5 @@ class LossScale(Detector):
         if not seen(view, "optim.loss_scale", "count.skipped_steps"):
             return result(self, Verdict.NOT_APPLICABLE, "no loss scaling in the log")
         skipped = self.total
-        scale = f", scale {self.lowest:g} to {self.highest:g}" if self.highest else ""
+        scale = f", scale {self.lowest:.15g} to {self.highest:.15g}" if self.highest else ""
         return result(self, Verdict.PASS, f"{skipped} step{'s' if skipped != 1 else ''} skipped{scale}")

@@ -50,7 +50,7 @@ class LossShift(SeriesDetector):
                 verdict,
                 tell(view.episodes),
                 "the level stayed up for at least "
-                f"{self.limits['shift.steps']:g} steps, beyond what the noise of this run explains",
+                f"{self.limits['shift.steps']:.15g} steps, beyond what the noise of this run explains",
                 "see what changed at that step: data mixture, learning rate, batch size, a bad rank; "
                 "look at held-out loss before rolling back",
                 used,
@@ -67,7 +67,7 @@ class LossShift(SeriesDetector):
         return result(
             self,
             Verdict.PASS,
-            f"no lasting rise (largest {change:+.1f}% over {self.limits['shift.steps']:g} steps or more)",
+            f"no lasting rise (largest {change:+.1f}% over {self.limits['shift.steps']:.15g} steps or more)",
             used=used,
         )
 

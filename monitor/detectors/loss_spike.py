@@ -70,7 +70,7 @@ class LossSpike(Detector):
         verdict = verdict_of(view.episodes)
         track = self.track
         ratio = self.limits["spike.ratio"]
-        plain = f"; {track.ratio_steps} of them above {ratio:g}x by the plain ratio" if track.ratio_steps else ""
+        plain = f"; {track.ratio_steps} of them above {ratio:.15g}x by the plain ratio" if track.ratio_steps else ""
         if verdict is not Verdict.PASS:
             advice = "spikes are normal and mostly recover: check clipping and warm-up before stopping the run"
             if verdict is Verdict.FAIL:
@@ -86,7 +86,7 @@ class LossSpike(Detector):
             if view.rl:
                 return result(self, Verdict.NOT_APPLICABLE, "a policy's loss lies near 0 with both signs")
             need = self.limits["spike.min_history"]
-            return result(self, Verdict.NO_DATA, f"{count:,} loss values; {need:g} are needed to know the noise")
+            return result(self, Verdict.NO_DATA, f"{count:,} loss values; {need:.15g} are needed to know the noise")
         lone = sum(1 for episode in view.episodes if episode.kind == "spike")
         what = f"{track.judged:,} values judged, none out of the run's own noise"
         if lone:
@@ -94,6 +94,6 @@ class LossSpike(Detector):
         why = ""
         if not math.isnan(track.highest_step):
             rise = f"{100 * math.expm1(track.highest_rise):+.1f}%" if track.score.log else f"{track.highest_rise:+.4g}"
-            why = f"largest rise over the median {rise} at step {track.highest_step:g}, z {track.highest:.1f} "
-            why += f"(cut-off {self.limits['spike.z']:g})"
+            why = f"largest rise over the median {rise} at step {track.highest_step:.15g}, z {track.highest:.1f} "
+            why += f"(cut-off {self.limits['spike.z']:.15g})"
         return result(self, Verdict.PASS, what, why, used=USED)

@@ -127,7 +127,7 @@ class LrSchedule(Detector):
             if at[i] <= before_at[i]:
                 continue
             place_ = place(frame, rows[i], float(lr[i]))
-            what = f"learning rate jumped from {before[i]:.3g} to {lr[i]:.3g} at step {at[i]:g}"
+            what = f"learning rate jumped from {before[i]:.3g} to {lr[i]:.3g} at step {at[i]:.15g}"
             found.append((rows[i], finding("open", "lr_jump", key, Severity.INFO, place_, what)))
             found.append((rows[i], finding("recover", "lr_jump", key, Severity.INFO, place_, what)))
 
@@ -144,7 +144,7 @@ class LrSchedule(Detector):
         if bad is None:
             return []
         what = f"no warm-up (learning rate {group.peak:.3g} from the first step), and the loss went wrong "
-        what += f"at step {bad.step:g}"
+        what += f"at step {bad.step:.15g}"
         return [finding("open", "no_warmup", SignalKey("optim.lr"), Severity.FAIL, bad, what)]
 
     def _main(self) -> _Schedule | None:
@@ -179,8 +179,10 @@ class LrSchedule(Detector):
             )
         advice = self._advice(group)
         jumps = [e for e in view.episodes if e.kind == "lr_jump"]
-        why = f"{group.first:.3g} at step {group.first_step:g}, peak {group.peak:.3g} at step {group.peak_step:g}, "
-        why += f"now {group.last:.3g} at step {group.last_step:g}"
+        why = (
+            f"{group.first:.3g} at step {group.first_step:.15g}, peak {group.peak:.3g} at step {group.peak_step:.15g}, "
+        )
+        why += f"now {group.last:.3g} at step {group.last_step:.15g}"
         if advice is not None:
             return result(self, Verdict.WARN, advice[0], why, advice[1], used, advisory=True)
         if len(jumps) == 1:
@@ -190,9 +192,9 @@ class LrSchedule(Detector):
             )
         told = f"; {len(jumps)} restarts of the schedule" if jumps else ""
         if not self._sees_start(group):
-            what = f"the log starts at step {group.first_step:g}: the warm-up is not in it{told}"
+            what = f"the log starts at step {group.first_step:.15g}: the warm-up is not in it{told}"
             return result(self, Verdict.NO_DATA, what, why, used=used)
-        what = f"peak {group.peak:.3g} at step {group.peak_step:g}, now {group.last:.3g}{told}"
+        what = f"peak {group.peak:.3g} at step {group.peak_step:.15g}, now {group.last:.3g}{told}"
         return result(self, Verdict.PASS, what, why, used=used)
 
     def _advice(self, group: _Schedule) -> tuple[str, str] | None:
@@ -222,7 +224,7 @@ class LrSchedule(Detector):
         share, least = self.limits["warmup.share"], self.limits["warmup.steps"]
         if 0 < length < share * total and length < least and group.second_step <= group.peak_step:
             return (
-                f"warm-up of {length:g} steps is {length / total:.1%} of {total:,.0f}",
+                f"warm-up of {length:.15g} steps is {length / total:.1%} of {total:,.0f}",
                 f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps",
             )
         return None

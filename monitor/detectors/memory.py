@@ -152,7 +152,7 @@ class Memory(Detector):
             return
         series.severity["high"] = severity
         at = place(frame, row, x)
-        what = f"memory stands at {share:.0%} of the device since step {(series.first or at).step:g}"
+        what = f"memory stands at {share:.0%} of the device since step {(series.first or at).step:.15g}"
         action: Action = "open" if known is None else "grow"
         found.append((row, finding(action, "memory_high", series.key, severity, at, what, first=series.first)))
 
@@ -262,6 +262,6 @@ class Retries:
             self.first = self.first or at
             if self.rises >= 3 and x - self.base >= 10 and not self.opened:
                 self.opened = True
-                what = f"the allocator retried {x - self.base:g} times by step {at.step:g}: the device is full"
+                what = f"the allocator retried {x - self.base:.15g} times by step {at.step:.15g}: the device is full"
                 found.append((row, finding("open", "alloc_retries", key, Severity.WARN, at, what, first=self.first)))
         self.before = x

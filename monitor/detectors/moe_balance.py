@@ -208,7 +208,7 @@ class _Beyond:
         severity = Severity.FAIL if len(self.soft) >= COLLAPSE_VALUES else Severity.WARN
         if not self.opened or severity > self.severity:
             self.severity = max(severity, self.severity)
-            self.what = f"{self.words} {x:.3g} since step {self.run[0].step:g}"
+            self.what = f"{self.words} {x:.3g} since step {self.run[0].step:.15g}"
             found.append((row, self._said("grow" if self.opened else "open", at)))
             self.opened = True
         del self.run[1:-COLLAPSE_VALUES]
@@ -299,7 +299,7 @@ class _Experts:
         if self.opened and severity <= self.severity:
             return
         self.severity = max(severity, self.severity)
-        what = f"{dead} of {experts} experts under {self.share:.0%} of the mean load for {self.steps:g} steps"
+        what = f"{dead} of {experts} experts under {self.share:.0%} of the mean load for {self.steps:.15g} steps"
         action: Action = "grow" if self.opened else "open"
         self.opened = True
         found.append((row, finding(action, "dead_experts", self.key, self.severity, at, what, first=first)))

@@ -80,8 +80,8 @@ class Recurrence:
     def _said(self, action: Action, at: Place) -> Finding:
         first, worst = self.first or at, self.worst or at
         what = (
-            f"loss jumped back towards its start {self.total} times since step {first.step:g}, "
-            f"to {worst.value:.4g} at step {worst.step:g}"
+            f"loss jumped back towards its start {self.total} times since step {first.step:.15g}, "
+            f"to {worst.value:.4g} at step {worst.step:.15g}"
         )
         return finding(action, "recurrent_spikes", self.key, Severity.WARN, at, what, first=first)
 

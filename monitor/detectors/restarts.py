@@ -85,7 +85,7 @@ class Restarts(Detector):
             self.resumes += 1
             self.lost += max(self._last_step - first, 0.0)
             at = place(frame, 0, first)
-            what = f"resumed at step {first:g} after step {self._last_step:g}"
+            what = f"resumed at step {first:.15g} after step {self._last_step:.15g}"
             key = SignalKey("progress.step")
             found.append((0, finding("open", "restart", key, Severity.INFO, at, what)))
             found.append((0, finding("recover", "restart", key, Severity.INFO, at, what)))
@@ -128,7 +128,7 @@ class Restarts(Detector):
             return result(self, Verdict.NO_DATA, "no training steps in the log")
         counted = f"{self.attempts} attempt{'s' if self.attempts != 1 else ''}"
         if self.resumes:
-            counted += f", {self.resumes} resumed, {self.lost:g} steps trained again"
+            counted += f", {self.resumes} resumed, {self.lost:.15g} steps trained again"
         why = f"{self.bad} of {self.replayed} replayed steps differ by more than 0.1%" if self.replayed else ""
         if verdict_of(view.episodes) is not Verdict.PASS:
             advice = "see whether the sampler's state and the random seeds are in the checkpoint; ignore this if batch "

@@ -116,7 +116,7 @@ class PolicyTrack:
         severity = Severity.FAIL if degree >= 2.0 else Severity.WARN
         if not self.opened or severity > self.severity:
             self.severity = max(severity, self.severity)
-            self.what = f"{words} since step {self.since[0].step:g}"
+            self.what = f"{words} since step {self.since[0].step:.15g}"
             found.append((row, self._said("grow" if self.opened else "open", at)))
             self.opened = True
 
@@ -155,7 +155,7 @@ class PolicyTrack:
         if level > 4 and now < 0.05 * level:
             return 2.0, f"responses shrank from {level:.4g} to {now:.4g} tokens"
         if limit is not None and now >= 0.98 * limit and level < 0.9 * limit:
-            return 1.0, f"responses grew from {level:.4g} to the limit of {limit:g} tokens"
+            return 1.0, f"responses grew from {level:.4g} to the limit of {limit:.15g} tokens"
         return 0.0, ""
 
     def _said(self, action: Action, at: Place) -> Finding:

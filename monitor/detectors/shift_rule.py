@@ -174,7 +174,7 @@ class _OpenShift:
             self.severity = Severity.FAIL
         self.what = (
             f"{track.noun} rose from {math.exp(self.level):.4g} to {math.exp(self.level + self.gap):.4g} "
-            f"({100 * math.expm1(self.gap):+.0f}%) at step {self.first.step:g} and stayed there"
+            f"({100 * math.expm1(self.gap):+.0f}%) at step {self.first.step:.15g} and stayed there"
         )
         self.consult(track, row)
         return self.severity > before or not self.count % BLOCKS

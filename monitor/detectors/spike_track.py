@@ -19,7 +19,9 @@ from trainmon.tails.record import FloatArray
 
 RECOVERED_OF = 10
 RECOVERED = 8
-LONE_Z = 10.0  # a single value that is back at once is noise in the tail below this score ...
+LONE_Z = 8.5  # a single value that is back at once is noise in the tail below this score, by either spread ...
+TAIL = 0.98  # ... that of the middle (D6) and that of the upper tail, which skewed and heavy noise has wider ...
+TAIL_SIGMAS = 2.054
 LONE_RATIO = 1.5  # ... and this ratio: told, but no warning
 HELD = 5  # so many values in a row far below the level are a new level, not dropped batches
 _WORTH = 256  # fewer values than this are not worth looking at all at once ...
@@ -260,10 +262,10 @@ class SpikeTrack:
         z = NORMAL * (u - median) / (spread + EPS)
         level = self.level
         ratio = x / level if level > 0 else math.inf
-        loud = z >= LONE_Z or (self.score.log and ratio >= LONE_RATIO)
+        loud = min(z, self._tail_score(u)) >= LONE_Z or (self.score.log and ratio >= LONE_RATIO)
         severity = Severity.WARN if loud and not self.rule.lone_is_info else Severity.INFO
         band = median + max(self._size, self.rule.z * spread / NORMAL)
-        what = f"{self.rule.noun} rose from {level:.4g} to {x:.4g} at step {at.step:g} (z {z:.1f})"
+        what = f"{self.rule.noun} rose from {level:.4g} to {x:.4g} at step {at.step:.15g} (z {z:.1f})"
         self.open = _Open(at, median, band, severity, x, at, what)
         self.open.recent.append(False)
         self.open.above.append(u)
@@ -271,6 +273,12 @@ class SpikeTrack:
         self.ratio_steps += self._plain_ratio(u)
         detail: dict[str, float | str] = {"z": z, "ratio": ratio, "level": level}
         found.append((row, finding("open", "spike", self.key, severity, at, what, detail=detail)))
+
+    def _tail_score(self, u: float) -> float:
+        """How many sigma `u` lies above the median, sigma by the 98% quantile of the window."""
+        robust = self.score.robust
+        sigma = (robust.quantile(TAIL) - robust.median) / TAIL_SIGMAS
+        return (u - robust.median) / (max(sigma, self.score.floor / NORMAL) + EPS)
 
     def _plain_ratio(self, u: float) -> bool:
         """The plain ratio: above 2.5x the median of the window without its last 10 values."""
@@ -295,7 +303,9 @@ class SpikeTrack:
         drops = self._held
         self._held = []
         for _, at, _ in drops:
-            what = f"{self.rule.noun} dropped from {self.level:.4g} to {at.value:.4g} at step {at.step:g} and came back"
+            what = (
+                f"{self.rule.noun} dropped from {self.level:.4g} to {at.value:.4g} at step {at.step:.15g} and came back"
+            )
             found.append((row, finding("open", "drop", self.key, Severity.INFO, at, what)))
             found.append((row, finding("recover", "drop", self.key, Severity.INFO, at, what)))
         if self._quiet(u):
@@ -342,7 +352,7 @@ class SpikeTrack:
             # A level that settled below the shift's FAIL is the business of `loss.shift`, which says so.
             if not self.score.log or level - spike.level >= math.log1p(rule.fail_rise):
                 spike.severity = Severity.FAIL
-                spike.what += f" and has not recovered after {lasted:g} steps"
+                spike.what += f" and has not recovered after {lasted:.15g} steps"
                 found.append((row, self._said("grow", spike, place(frame, row, x), spike.what)))
         if lasted >= ACCEPT_AFTER * rule.recovery_steps and spike.values >= ACCEPT_AFTER * rule.recovery_values:
             self.score.robust.clear()

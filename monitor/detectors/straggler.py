@@ -106,7 +106,7 @@ class Straggler(Detector):
             self.severity = Severity.FAIL
         if not self.opened or self.severity > before:
             who = f"rank {self.rank}" if self.rank else "one rank"
-            self.what = f"{who} takes {middle:.2f}x the median of the ranks since step {first.step:g}"
+            self.what = f"{who} takes {middle:.2f}x the median of the ranks since step {first.step:.15g}"
             action: Action = "grow" if self.opened else "open"
             self.opened = True
             found.append((row, self._said(action, at)))

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from trainmon.monitor.stats.batch_noise import CAUTION, FEWEST, KEPT, BatchNoise
 from trainmon.monitor.stats.ewma import Ewma
 from trainmon.monitor.stats.resolution import FULL_PRECISION, PrintResolution, decimals_of
 from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
@@ -60,6 +61,19 @@ class _PositiveScore(RobustScore):
         super().update(abs(x) + 1.0)
 
 
+def _batch_noise(values: Sequence[float]) -> float:
+    x = np.array(values)
+    variances = []
+    for size, fewest in FEWEST.items():
+        means = x[: len(x) // size * size].reshape(-1, size).mean(axis=1)
+        thirds = np.sort(np.abs(np.diff(means, 3))[-KEPT:])
+        if len(thirds) >= fewest:
+            variances.append(size * (1.4826 * thirds[len(thirds) // 2]) ** 2 / 20)
+    if not variances:
+        return float("inf")
+    return float((CAUTION if len(variances) == 1 else 1.0) * np.sqrt(max(variances) * (1 / 8 + 1 / 20)))
+
+
 class _Positive(RollingShare):
     def update(self, x: float) -> None:
         super().update(x > 0)
@@ -89,6 +103,12 @@ STATISTICS: tuple[Entry, ...] = (
         PrintResolution,
         _attribute("decimals"),
         lambda v: min(FULL_PRECISION, max(decimals_of(x) for x in v)),
+    ),
+    Entry(
+        "batch noise",
+        BatchNoise,
+        lambda s: s.sigma(8, 20) if isinstance(s, BatchNoise) else float("nan"),
+        _batch_noise,
     ),
     Entry("D6", lambda: _PositiveScore(20), _score_of_one, _d6),
 )

@@ -91,7 +91,7 @@ def test_a_fail_that_recovers_after_all_is_a_warning() -> None:
 def test_a_lone_small_jump_is_told_but_no_warning() -> None:
     frame = healthy(RunSpec(seed=7))
     noisy = 2.5 * np.exp(0.02 * np.random.default_rng(7).normal(size=len(frame)))
-    noisy[1999] = 3.0
+    noisy[1999] = 2.9
     frame = dataclasses.replace(frame, columns={**frame.columns, LOSS: noisy})
     told = run(LossSpike, [frame])
     assert [(e.first_step, e.severity) for e in told.episodes] == [(2000, Severity.INFO)]
