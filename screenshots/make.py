@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from picture import write_png
+from picture import shortened, write_png
 from textual.pilot import Pilot
 
 from trainmon.monitor import simulate
@@ -29,6 +29,7 @@ from trainmon.tui.glyphs import UNICODE
 from trainmon.tui.look import Look
 
 SIZES = ((80, 24), (160, 48))
+IN_README = ("fleet-160x48", "run-160x48", "triage-80x24")  # these as PNG too: not every reader shows an SVG
 _PATIENCE_S = 60.0
 
 
@@ -53,10 +54,14 @@ SHOTS = (
     Shot("run", ("enter",)),
     Shot("run-moe", (*_filter("moe"), "enter")),
     Shot("chart", (*_filter("350m"), "enter", "1")),
+    Shot("zoom", (*_filter("350m"), "enter", "1", "x", "m", *("plus",) * 2, *("comma",) * 12)),
     Shot("triage", ("t",)),
     Shot("evidence", ("enter", "tab", "enter", "*")),
     Shot("log", ("enter", "tab", "enter", "*", "l", "*")),
     Shot("compare", ("space", "j", "space", "j", "space", "c")),
+    Shot("alerts", ("A",)),
+    Shot("inventory", ("i",)),
+    Shot("signals", (*_filter("350m"), "enter", "d")),
     Shot("help", ("question_mark",)),
 )
 
@@ -88,7 +93,7 @@ async def take(shot: Shot, size: tuple[int, int], session: Monitor, runs: int) -
                 await pilot.press(key)
                 await pilot.pause(0.1)
         await pilot.pause(0.6)
-        return app.export_screenshot(title="trainmon")
+        return shortened(app.export_screenshot(title="trainmon"))
 
 
 class Watching(Monitor):
@@ -120,7 +125,7 @@ async def make(out: Path, only: str | None = None, png: bool = True) -> list[Pat
                     path = out / f"{shot.name}-{width}x{height}.svg"
                     path.write_text(svg, encoding="utf-8")
                     written.append(path)
-                    if png:
+                    if png and path.stem in IN_README:
                         write_png(svg, path.with_suffix(".png"))
                         written.append(path.with_suffix(".png"))
         finally:
@@ -133,7 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent)
     parser.add_argument("--only", choices=[shot.name for shot in SHOTS])
-    parser.add_argument("--svg-only", action="store_true", help="no PNG (needs neither rsvg-convert nor cairosvg)")
+    parser.add_argument("--svg-only", action="store_true", help="no PNG (they need rsvg-convert or cairosvg)")
     options = parser.parse_args()
     for path in asyncio.run(make(options.out, options.only, png=not options.svg_only)):
         print(path)
