@@ -71,7 +71,7 @@ def assemble(
         step_count=steps.count if steps is not None else 0,
         total_steps=total,
         step_key=steps.key if steps is not None else "",
-        eta_s=None if job.ended else _eta_s(series, span, total),
+        eta_s=None if job.ended or job.state is State.UNKNOWN else _eta_s(series, span, total),
         age_s=pulse.age_s,
         live=live,
         root_error=job.root_error,
