@@ -53,7 +53,6 @@ SHOTS = (
     Shot("filter", _filter("verdict:fail or step>4k")[:-1]),
     Shot("run", ("enter",)),
     Shot("run-moe", (*_filter("moe"), "enter")),
-    Shot("chart", (*_filter("350m"), "enter", "1")),
     Shot("zoom", (*_filter("350m"), "enter", "1", "x", "m", *("plus",) * 2, *("comma",) * 12)),
     Shot("triage", ("t",)),
     Shot("evidence", ("enter", "tab", "enter", "*")),

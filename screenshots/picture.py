@@ -67,5 +67,5 @@ def _fewer_colours(path: Path) -> None:
     except ImportError:
         return
     with Image.open(path) as image:
-        small = image.convert("RGB").quantize(64, method=Image.Quantize.MAXCOVERAGE)
+        small = image.convert("RGB").quantize(128, method=Image.Quantize.MAXCOVERAGE)
     small.save(path, optimize=True)

@@ -42,7 +42,7 @@ KEYS: tuple[Key, ...] = (
         "enter",
         "Enter",
         "open",
-        "open what is under the cursor: a run, its evidence, a chart; draw a signal, or no longer",
+        "open what is under the cursor; in a list of signals, draw it or no longer",
         _OPENING,
     ),
     Key(
@@ -62,7 +62,7 @@ KEYS: tuple[Key, ...] = (
         "slash",
         "/",
         "filter",
-        "show only what matches: runs, lines of the log, alerts, signals",
+        "show only what matches what you type",
         (FLEET, LOG, ALERTS, SIGNALS),
     ),
     Key(
@@ -158,6 +158,11 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("run.previous", "other_run(-1)", "left_square_bracket", "[", "", "the run before in the list", _RUNS[:3]),
     Key("run.next", "other_run(1)", "right_square_bracket", "]", "", "the next run of the list", _RUNS[:3]),
+    Key("back", "back", "escape", "Esc", "back", "back; in the list of runs, take the filter off"),
+    Key("theme", "theme", "T", "T", "", "dark or light ground"),
+    Key("help", "help", "question_mark", "?", "help", "this help"),
+    Key("palette", "palette", "colon,ctrl+p", ": ctrl+p", "", "all commands by name"),
+    Key("quit", "quit", "q,ctrl+c", "q", "quit", "quit; the training runs never notice"),
     Key("down", "move('down')", "j,down", "j ↓", "", "down"),
     Key("up", "move('up')", "k,up", "k ↑", "", "up"),
     Key("page.down", "move('page_down')", "pagedown,ctrl+f", "PgDn ctrl+f", "", "a page down"),
@@ -168,11 +173,6 @@ KEYS: tuple[Key, ...] = (
     Key("right", "sideways(1)", "right", "→", "", "to the right: of long lines, of zoomed charts", (*_CHARTS, LOG)),
     Key("pane.next", "pane(1)", "tab", "Tab", "", "next pane"),
     Key("pane.previous", "pane(-1)", "shift+tab", "shift+Tab", "", "previous pane"),
-    Key("back", "back", "escape", "Esc", "back", "back; in the list of runs, take the filter off"),
-    Key("theme", "theme", "T", "T", "", "dark or light ground"),
-    Key("help", "help", "question_mark", "?", "help", "this help"),
-    Key("palette", "palette", "colon,ctrl+p", ": ctrl+p", "", "all commands by name"),
-    Key("quit", "quit", "q,ctrl+c", "q", "quit", "quit; the training runs never notice"),
 )
 
 
