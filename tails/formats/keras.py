@@ -19,7 +19,7 @@ class Keras(Dialect):
     """Old and new bars. The step is the place in the epoch plus the epochs before; each is given once."""
 
     name = "keras"
-    tokens = (b"epoch ", b"===", b"\xe2\x94\x81")
+    tokens = (b"epoch ", b"===", b"\xe2\x94\x81", b"s - ")
     samples = (
         b"Epoch 1/2\n 1/3 [=>...] - ETA: 3s - loss: 2.30 - accuracy: 0.10\r 3/3 [=====] - 4s 9ms/step "
         b"- loss: 2.10 - accuracy: 0.20\n"

@@ -15,7 +15,7 @@ class OlmoCore(MultiLine):
     """``    train/CE loss=11.20`` under the header."""
 
     name = "olmo-core"
-    tokens = (b"[step=",)
+    tokens = (b"[step=", b"eval", b"validation")
     metric = re.compile(rf"\s+(?P<key>[A-Za-z][^=\n]{{0,120}}?)\s*=\s*(?P<value>{NUMBER})(?P<unit>%)?\s*")
     other = re.compile(r"\s+[A-Za-z][^=\n]{0,120}=\S+\s*")
     samples = (

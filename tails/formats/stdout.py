@@ -63,6 +63,7 @@ class Stdout(LineFormat):
         by_type = {type(dialect): dialect for dialect in self._dialects}
         self._dict_line, self._bars = by_type[DictLine], by_type[Bars]
         self._holders = [dialect for dialect in self._dialects if type(dialect).is_open is not Dialect.is_open]
+        self._order = [(dialect, dialect.tokens, dialect in self._holders) for dialect in self._dialects]
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
@@ -120,7 +121,10 @@ class Stdout(LineFormat):
     @property
     def _is_open(self) -> bool:
         """Whether a record of several lines is begun."""
-        return any(dialect.is_open for dialect in self._holders)
+        for dialect in self._holders:  # noqa: SIM110 - asked several times a line
+            if dialect.is_open:
+                return True
+        return False
 
     def _frames(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
         """Looks at each ``\\r`` frame of a line as at a line."""
@@ -222,15 +226,19 @@ class Stdout(LineFormat):
         sink.newest_template, sink.bar_kind = None, BarKind.NONE
         if self._is_open or _has_any(low, _METRIC_TOKENS):
             had_records = sink.has_records
-            is_record, line = self._records(line)
+            is_record, line = self._records(line, low)
             if sink.has_records and not had_records:
                 self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
-        is_factual = not is_record and _has_any(low, facts.TOKENS)
+        has_letters = low.islower()  # without any there is no token
+        is_factual = not is_record and has_letters and _has_any(low, facts.TOKENS)
         if is_factual:
             for key, value in facts.facts_of(line.text):
                 sink.fact(key, value, line_no)
         template = sink.newest_template
-        is_wordy = self._notes.is_open or ((template is None or template.speaks) and _has_any(low, notes.TOKENS))
+        is_bar_alone = sink.bar_kind is not BarKind.NONE
+        is_wordy = self._notes.is_open or (
+            (template is None or template.speaks) and has_letters and not is_bar_alone and _has_any(low, notes.TOKENS)
+        )
         if is_wordy:
             for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):
                 sink.note(note)
@@ -244,16 +252,22 @@ class Stdout(LineFormat):
             return _KIND_OF_BAR[sink.bar_kind]
         return _Kind.OTHER if is_record else _Kind.DULL
 
-    def _try(self, line: Line) -> bool:
-        """Gives `line` to the dialects until one reads it; first to the one that its looks suggest."""
+    def _try(self, line: Line, low: bytes) -> bool:
+        """Gives `line` to the dialects until one reads it; first to the one that its looks suggest.
+
+        A dialect is asked only when one of its tokens is in `low`, or it has something open.
+        """
         sink = self._sink
         if not self._is_open:
             likely = self._dict_line if line.text[:1] == "{" else self._bars if "%|" in line.text else None
             if likely is not None and likely.read(line, sink):
                 return True
-        return any(dialect.read(line, sink) for dialect in self._dialects)
+        for dialect, tokens, holds in self._order:
+            if ((holds and dialect.is_open) or _has_any(low, tokens)) and dialect.read(line, sink):
+                return True
+        return False
 
-    def _records(self, line: Line) -> tuple[bool, Line]:
+    def _records(self, line: Line, low: bytes) -> tuple[bool, Line]:
         """Whether `line` was read as a record; and what of it is left to be read as words."""
         sink = self._sink
         is_read = False
@@ -262,7 +276,7 @@ class Stdout(LineFormat):
             sink.newest_template = None
             if not self._is_open and sink.read_known(line):
                 return True, line
-            is_record = self._try(line)
+            is_record = self._try(line, low)
             is_read = is_read or is_record
             if not is_record or sink.rest is None:
                 return is_read, line
