@@ -47,6 +47,7 @@ class Sink:
         self._newest_total: tuple[float, float | None] | None = None
         self._clock = (math.nan, 0.0)
         self._in_epoch = EpochSteps()
+        self._reads_bars: bool | None = None  # whose clock the records have: the bars', or the lines' prefixes
 
     def behind_bar(self, line: Line) -> None:
         """Takes what was printed behind a bar on the same line; the reader goes on with it."""
@@ -147,9 +148,15 @@ class Sink:
         self.fact("total_steps", total * (reading.epochs or 1.0), line.line_no)
 
     def _time(self, reading: Reading, line: Line) -> tuple[float | None, TimeKind]:
+        """When a record was written, by one clock a file: a bar's seconds and the calendar's are years apart."""
+        prefix = line.prefix
+        if reading.time is not None or prefix.time is not None:
+            is_bar = reading.time is not None
+            self._reads_bars = is_bar if self._reads_bars is None else self._reads_bars
+            if is_bar is not self._reads_bars:
+                return None, TimeKind.NONE
         if reading.time is not None:
             return reading.time, TimeKind.NAIVE
-        prefix = line.prefix
         if prefix.time is None or not prefix.is_clock:
             return prefix.time, prefix.time_kind
         before, days = self._clock  # a clock without a date: it starts again each midnight

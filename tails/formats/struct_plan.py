@@ -182,7 +182,12 @@ class StructPlan:
 
 
 def _struct(fields: list[tuple[str, Any, Any]], names: dict[str, str]) -> type:
-    return msgspec.defstruct("Record", fields, rename=names, forbid_unknown_fields=True, gc=False, frozen=True)
+    try:
+        return msgspec.defstruct("Record", fields, rename=names, forbid_unknown_fields=True, gc=False, frozen=True)
+    except ValueError as error:
+        # msgspec has no fields named with quotes, backslashes, control characters or lone surrogates (a
+        # UnicodeEncodeError is a ValueError too): such records are read one by one.
+        raise UnfitError from error
 
 
 def _is_text(value: str) -> bool:

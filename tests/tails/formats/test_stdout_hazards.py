@@ -103,6 +103,7 @@ def test_numbers_read_together_equal_float() -> None:
     assert matrix.tolist() == [[float(line[start:end]) for start, end in spans] for line in same]
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=12, max_size=12))
 def test_any_float_reads_back(numbers: list[float]) -> None:
     text = "".join(f"step: {at:02d} loss: {number!r} lr: {number:.6E}\n" for at, number in enumerate(numbers))

@@ -207,3 +207,10 @@ def test_facts(line: str, key: str, value: float) -> None:
 @pytest.mark.parametrize("line", ["optim/step skipped=0", "number of skipped steps: 0"])
 def test_a_counter_of_skipped_steps_is_no_event(line: str) -> None:
     assert kinds(read(line + "\n")) == []
+
+
+def test_one_clock_a_file() -> None:
+    bar = "\r 1%|#   | {n}/100 [00:{n}<00:50,  1.0s/it, loss=2.5]"
+    text = bar.format(n=10) + bar.format(n=11) + "\n2025-01-15 10:00:00 INFO eval loss: 2.5\n" + bar.format(n=12) + "\n"
+    times = {row[1]: row[3] for row in rows(read(text))}
+    assert times == {1: 11.0, 2: "nan", 3: 12.0}
