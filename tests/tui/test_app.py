@@ -267,7 +267,7 @@ async def test_ages_grow_while_nothing_comes() -> None:
         app._tick()
         await pilot.pause()
         line = next(line for line in text_of(app).splitlines() if "llama-1b-base" in line)
-        assert line.rstrip().endswith("42s")
+        assert line.rstrip().endswith("40s")
 
 
 async def test_the_cursor_stays_on_its_run_when_the_order_changes() -> None:
