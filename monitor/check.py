@@ -39,7 +39,8 @@ def why_nothing(run: RunSnapshot) -> str:
     """One line for a run that holds nothing to judge: which files, and what is the matter."""
     problems = [file.problem for file in run.files if file.problem] + list(run.problems)
     if problems:
-        return "; ".join(dict.fromkeys(problems))
+        # "It will be read when it appears" holds while watching; one look is over.
+        return "; ".join(dict.fromkeys(problems)).replace("; it will be read when it appears", "; check the spelling")
     names = ", ".join(file.path for file in run.files[:3]) or run.name
     if not sum(file.size_bytes for file in run.files):
         return f"{names}: empty; nothing was logged yet"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 
 from trainmon import version
@@ -12,6 +13,8 @@ from trainmon.monitor.snapshot import RunSnapshot
 
 Json = dict[str, "Json | list[Json] | str | float | int | bool | None"]
 
+# What a terminal would obey or a reader not see; within JSON these only stand inside strings.
+_UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 # The detector's first threshold name is written "spike.z"; scripts see it as the check's own "z".
 _KINDS_OF_NUMBER = (int, float)
 
@@ -22,7 +25,8 @@ def dumps(document: object) -> str:
     >>> dumps({"loss": float("inf"), "step": 3.0})
     '{"loss": "inf", "step": 3}'
     """
-    return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def plain(value: object) -> object:

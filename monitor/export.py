@@ -73,7 +73,7 @@ def export_to(
     try:
         keys = [SignalKey(name) if raw_keys else key_of(name) for name in signals]
     except ValueError as error:
-        print(f"trainmon: --signal {error}", file=sys.stderr)
+        print(f"trainmon: --signal {printable(str(error))}", file=sys.stderr)
         return 2
     written: set[str] = set()
     seen: dict[str, set[str]] = {}
@@ -114,7 +114,12 @@ def _close(
         if run.name not in written:
             found = ", ".join(sorted(seen.get(run.name, ()))[:30]) or "no metrics"
             why = "; ".join(run.problems) or f"it has: {found}"
-            print(f"trainmon: {printable(run.name)}: no {' or '.join(signals)} ({printable(why)})", file=sys.stderr)
+            wanted = printable(" or ".join(signals))
+            print(f"trainmon: {printable(run.name)}: no {wanted} ({printable(why)})", file=sys.stderr)
+    every = set().union(*seen.values()) if seen else set()
+    for name in signals:
+        if written and name not in every:
+            print(f"trainmon: no run has {printable(name)}: its column is empty", file=sys.stderr)
     return 0 if written and not failed else 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ from trainmon.monitor import check
 from trainmon.monitor.document import dumps, episode_entry
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.job import ENDED
+from trainmon.monitor.judge import is_one_unjudged
 from trainmon.monitor.session import Monitor
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
@@ -20,6 +22,8 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.record import Note
 
 _LOOK_INTERVAL_S = 0.2
+# How long a run that said it ended must be quiet before it is believed, without --until-idle.
+ENDED_QUIET_S = 10.0
 
 
 class EventStream:
@@ -137,7 +141,7 @@ def run_headless(
     finally:
         session.stop()
         signal.signal(signal.SIGTERM, previous)
-    status = check.exit_status(fleet.runs, strict=False, named_unjudged=bool(fleet.problems))
+    status = check.exit_status(fleet.runs, strict=False, named_unjudged=is_one_unjudged(targets, fleet.runs, cwd))
     verdicts = {run.name: run.verdict.value for run in fleet.runs}
     emit({"event": "end", "exit": status, "verdicts": verdicts})
     return status
@@ -155,11 +159,17 @@ def _follow(
         now = clock.monotonic()
         if bytes_read != newest or fleet.reading:
             newest, changed_s = bytes_read, now
+        # A job's last words are not always its last: a requeued attempt may go on in the same file.
         ended = bool(fleet.runs) and not fleet.reading and all(map(_has_ended, fleet.runs))
-        idle = until_idle_s is not None and now - changed_s >= until_idle_s
-        if stopping.is_set() or ended or idle:
+        patience_s = until_idle_s if until_idle_s is not None else ENDED_QUIET_S if ended else math.inf
+        if stopping.is_set() or now - changed_s >= patience_s or _is_closed(fleet):
             return fleet
         stopping.wait(_LOOK_INTERVAL_S)
+
+
+def _is_closed(fleet: FleetSnapshot) -> bool:
+    """Whether nothing can come any more: standard input was all there is, and it was closed."""
+    return bool(fleet.runs) and not fleet.reading and not any(run.live for run in fleet.runs)
 
 
 def _has_ended(run: RunSnapshot) -> bool:

@@ -12,6 +12,7 @@ from trainmon import version
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID, SIGNALS, Signal
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.text import printable
 
 Status = Literal["present", "derivable", "missing", "not applicable"]
 _ORDER = {"missing": 0, "derivable": 1, "present": 2, "not applicable": 3}
@@ -120,14 +121,18 @@ def cadence_steps(steps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float 
 
 def text(run: RunSnapshot) -> str:
     """The inventory for people."""
-    lines = [f"Inventory: {run.name}"]
+    lines = [f"Inventory: {printable(run.name)}"]
     for row in rows(run):
-        source = ", ".join(row.keys) if row.keys else (f"by rule {row.rule}" if row.rule else row.to_get_it)
+        source = (
+            printable(", ".join(row.keys), 300) if row.keys else (f"by rule {row.rule}" if row.rule else row.to_get_it)
+        )
         cadence = f" every {row.cadence_steps:g} steps" if row.cadence_steps else ""
         lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
     names = unmapped(run)
     if names:
-        lines.append(f"Not mapped to a row ({len(names)}): {', '.join(names[:60])}{' ...' if len(names) > 60 else ''}")
+        lines.append(
+            f"Not mapped to a row ({len(names)}): {printable(', '.join(names[:60]))}{' ...' if len(names) > 60 else ''}"
+        )
     return "\n".join(lines)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.finding import Verdict
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
@@ -47,7 +49,22 @@ def judge(
         watched.snapshot(live=False, with_scores=with_scores)
         for _, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds())
     )
-    return Judgement(runs, discovery.problems, discovery.searched, named_unjudged=bool(discovery.problems))
+    return Judgement(runs, discovery.problems, discovery.searched, is_one_unjudged(targets, runs, cwd))
+
+
+def is_one_unjudged(targets: Sequence[str], runs: Sequence[RunSnapshot], cwd: Path) -> bool:
+    """Whether a target was named of whose runs none could be judged (CLI.md: exit status 2 unless another FAILed)."""
+    judged = [run for run in runs if run.verdict in (Verdict.PASS, Verdict.WARN, Verdict.FAIL)]
+    return any(not any(_belongs(run, target, cwd) for run in judged) for target in targets)
+
+
+def _belongs(run: RunSnapshot, target: str, cwd: Path) -> bool:
+    """Whether `target` names `run`, its directory or a pattern of its files; two targets may name one run."""
+    if run.target == target:
+        return True
+    place = (cwd / target).absolute()
+    paths = [(cwd / file.path).absolute() for file in run.files]
+    return any(path == place or place in path.parents or fnmatch(str(path), str(place)) for path in paths)
 
 
 def read_runs(

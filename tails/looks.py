@@ -174,7 +174,7 @@ def looks_like_log(path: str, doubt: Doubt) -> bool:
     except NotRegular:
         return False
     except OSError:
-        return doubt is Doubt.TEXT
+        return doubt in (Doubt.TEXT, Doubt.NUMBERS)
     try:
         if doubt is Doubt.PARQUET:
             return _parquet_has_metrics(fd, status.st_size)

@@ -16,8 +16,7 @@ from __future__ import annotations
 import os
 import sys
 
-# `typing` and `importlib.metadata` cost more than the rest of `trainmon --version`.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # typing would cost more than all the rest of this module
 if TYPE_CHECKING:
     from trainmon.monitor.api import NothingToReadError, Run, check, read, read_all
 

@@ -27,10 +27,11 @@ _TARGETS = """TARGET is a file, a directory, a glob in quotes, or - for standard
 
 
 class _Group(click.Group):
-    """Ends with status 130 on Ctrl-C, and with one line for wrong usage."""
+    """Ends with status 130 on Ctrl-C, and with one line and status 2 for whatever cannot be done."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the command."""
+        _tolerate_odd_streams()
         try:
             return super().main(*args, **{**kwargs, "standalone_mode": False})
         except click.exceptions.Exit as leave:
@@ -40,9 +41,39 @@ class _Group(click.Group):
             sys.exit(2)
         except click.ClickException as usage:
             usage.show()
+            _document_of_failure(usage.format_message())
             sys.exit(usage.exit_code)
         except (click.Abort, KeyboardInterrupt):
             sys.exit(130)
+        except BrokenPipeError:
+            _stop_printing()
+            sys.exit(0)
+        except OSError as error:
+            _fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        except Exception as error:  # the top of the program: nothing is a traceback, and 1 would mean a FAIL
+            _fail(f"internal error, please report it: {type(error).__name__}: {error}")
+
+
+def _tolerate_odd_streams() -> None:
+    """Closed streams become /dev/null; what a stream's encoding lacks is written as an escape."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - lives as long as we
+        reconfigure = getattr(getattr(sys, name), "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _document_of_failure(message: str) -> None:
+    """CLI.md: ``--json`` always prints a document, also when the command line is wrong."""
+    if "--json" not in sys.argv:
+        return
+    from trainmon.monitor.document import check_document, dumps
+
+    document = check_document((), 2, (message,))
+    if "inventory" in sys.argv[1:2]:
+        document = {"schema": "trainmon.inventory/1", "version": version(), "rows": [], "problems": [message]}
+    _print(dumps(document))
 
 
 def _print(text: str) -> None:
@@ -75,12 +106,23 @@ def main() -> None:
     """
 
 
+def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and value != value:
+        raise click.BadParameter("nan is not a number above 0")
+    return value
+
+
 def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
-        "--threshold", type=click.FloatRange(min=0, min_open=True), help="Clip threshold c of the gradient norm (1.0)."
+        "--threshold",
+        type=click.FloatRange(min=0, min_open=True, max=1e12),
+        callback=_finite,
+        help="Clip threshold c of the gradient norm (1.0).",
     )(command)
     return click.option(
-        "--window", type=click.IntRange(min=10), help="Window W of the spike score, in logged values (100)."
+        "--window",
+        type=click.IntRange(min=10, max=100_000),
+        help="Window W of the spike score, in logged values (100).",
     )(command)
 
 
@@ -139,10 +181,14 @@ def _say_problems(found: Judgement) -> None:
     from trainmon.tails.text import printable
 
     lines = list(found.problems)
-    lines += [stability.why_nothing(run) for run in found.runs if not stability.is_worth_a_report(run)]
+    for run in found.runs:
+        if stability.is_worth_a_report(run):
+            lines += [file.problem for file in run.files if file.problem]
+        else:
+            lines.append(stability.why_nothing(run))
     if not found.runs and not lines:
         lines.append(found.searched)
-    for line in lines:
+    for line in dict.fromkeys(lines):
         click.echo(f"trainmon: {printable(line)}", err=True)
 
 
@@ -201,7 +247,7 @@ def _watch(targets: list[str], limits: Thresholds) -> None:
     finally:
         session.stop()
     if app.return_code:
-        sys.exit(2)
+        sys.exit(app.return_code if app.return_code > 128 else 2)
 
 
 @main.command(epilog=_EXIT)
