@@ -15,6 +15,7 @@ from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
+from textual.command import CommandPalette
 from textual.widgets import Input
 
 from trainmon.monitor.snapshot import FleetSnapshot
@@ -24,6 +25,7 @@ from trainmon.tui.chart_view import ChartView
 from trainmon.tui.commands import KeyCommands, RunCommands
 from trainmon.tui.crash import told
 from trainmon.tui.glyphs import choose_glyphs
+from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.order import ORDERS, ordered
@@ -78,6 +80,7 @@ class TrainmonApp(App[None]):
         sinks: Sinks | None = None,
     ) -> None:
         super().__init__()
+        accept_any_keyboard()
         self.source = source
         self.clock: Clock = clock or SystemClock()
         self.look = look or terminal_look()
@@ -96,6 +99,15 @@ class TrainmonApp(App[None]):
         self.register_theme(DARK_THEME)
         self.register_theme(LIGHT_THEME)
         self.theme = DARK_THEME.name if self.look.dark else LIGHT_THEME.name
+
+    def action_command_palette(self) -> None:
+        """Opens the list of all commands."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    def _handle_exception(self, error: Exception) -> None:
+        if not is_late_palette(error):
+            super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
         """Leaves the screen with one line, in place of Textual's traceback of all that was on it."""

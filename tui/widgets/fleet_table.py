@@ -30,7 +30,7 @@ class FleetTable(LineList):
         """`aged_s`: seconds since the snapshot was taken; `nothing`: what to say when `rows` is empty."""
         before = self.current
         self.rows, self.pins, self.aged_s, self.nothing = rows, pins, aged_s, nothing
-        self._keys = {row.id: self._key_of(row) for row in rows}
+        self._keys = {row.id: self._identity_of(row) for row in rows}
         if self._touched and before is not None:  # until a key was pressed the cursor stays on the worst run
             self.cursor = next((i for i, row in enumerate(rows) if row.id == before.id), self.cursor)
         self._cache = {id_: line for id_, line in self._cache.items() if id_ in self._keys}
@@ -60,7 +60,7 @@ class FleetTable(LineList):
         row = self.rows[index]
         return self._keys[row.id]
 
-    def _key_of(self, row: Row) -> Hashable:
+    def _identity_of(self, row: Row) -> Hashable:
         return (row.fingerprint, row.id in self.pins, numbers.age(row.age_s + self.aged_s))
 
     def changed_region(self, y: int, before: Hashable, now: Hashable) -> Region:

@@ -116,7 +116,7 @@ class LineList(Widget, can_focus=True):
         self._scroll_to_cursor()
         head = len(self.head())
         keys: list[Hashable] = [
-            self.head_key() if y < head else self._key_at(y - head) for y in range(self.size.height)
+            self.head_key() if y < head else self._identity_at(y - head) for y in range(self.size.height)
         ]
         before, self._drawn = self._drawn, keys
         if len(before) != len(keys):
@@ -131,7 +131,7 @@ class LineList(Widget, can_focus=True):
         del before, now
         return Region(0, y, self.size.width, 1)
 
-    def _key_at(self, y: int) -> Hashable:
+    def _identity_at(self, y: int) -> Hashable:
         index = self.top + y
         if index >= self.count:
             return ("none", self.count == 0)

@@ -100,9 +100,9 @@ class TriagePane(LineList):
             Span(f" {fit(what, room, glyphs.ellipsis)}", "text" if step.explains else "muted"),
         ]
 
-    def _key_at(self, y: int) -> Hashable:
+    def _identity_at(self, y: int) -> Hashable:
         index = self.top + y
-        return ("detail", y, self.cursor, self.detail_shown) if index >= self.count else super()._key_at(y)
+        return ("detail", y, self.cursor, self.detail_shown) if index >= self.count else super()._identity_at(y)
 
     def render_line(self, y: int) -> Strip:
         """Rows, then the detail."""
