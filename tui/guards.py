@@ -34,4 +34,4 @@ def accept_any_keyboard() -> None:
     def tolerant(name: str) -> Any:
         return partial(codecs.getincrementaldecoder(name), errors="replace")
 
-    linux_driver.getincrementaldecoder = tolerant  # type: ignore[assignment]
+    linux_driver.getincrementaldecoder = tolerant  # type: ignore[assignment,attr-defined]
