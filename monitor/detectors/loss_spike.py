@@ -86,7 +86,7 @@ class LossSpike(Detector):
             if view.rl:
                 return result(self, Verdict.NOT_APPLICABLE, "a policy's loss lies near 0 with both signs")
             need = self.limits["spike.min_history"]
-            return result(self, Verdict.NO_DATA, f"{count:,} loss values; {need:.15g} are needed to know the noise")
+            return result(self, Verdict.NO_DATA, f"fewer than {need:.15g} good losses before any to judge")
         lone = sum(1 for episode in view.episodes if episode.kind == "spike")
         what = f"{track.judged:,} values judged, none out of the run's own noise"
         if lone:
