@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from trainmon.tails.formats import registry
 
-CORPUS = Path("/work/shared/corpus")
+CORPUS = Path(os.environ.get("TRAINMON_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
 HEADS = [
     b'{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.25}\n',
     b'\xef\xbb\xbf{"step": 1, "loss": 2.5}\n',
