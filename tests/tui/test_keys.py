@@ -399,7 +399,7 @@ async def helps(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> No
 async def shows_palette(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
     await pilot.press(key)
     await pilot.pause()
-    assert type(app.screen).__name__ == "CommandPalette"
+    assert type(app.screen).__name__ == "Palette"
 
 
 async def quits(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
