@@ -125,7 +125,8 @@ def run_headless(
     def emit(event: dict[str, object]) -> None:
         with lock:
             sys.stdout.write(dumps(event) + "\n")
-            sys.stdout.flush()
+            if event["event"] != "record":  # records come by the thousand; `_follow` flushes them at its pace
+                sys.stdout.flush()
 
     session = Monitor(
         targets,
@@ -143,7 +144,7 @@ def run_headless(
         signal.signal(signal.SIGTERM, previous)
     status = check.exit_status(fleet.runs, strict=False, named_unjudged=is_one_unjudged(targets, fleet.runs, cwd))
     verdicts = {run.name: run.verdict.value for run in fleet.runs}
-    emit({"event": "end", "exit": status, "verdicts": verdicts})
+    emit({"event": "end", "exit": status, "verdicts": verdicts, "complete": not fleet.reading})
     return status
 
 
@@ -155,6 +156,7 @@ def _follow(
     while True:
         fleet = session.latest()
         stream.take(fleet)
+        sys.stdout.flush()
         bytes_read = tuple(file.read_bytes for run in fleet.runs for file in run.files)
         now = clock.monotonic()
         if bytes_read != newest or fleet.reading:
