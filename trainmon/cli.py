@@ -219,7 +219,14 @@ def watch(
     if headless:
         from trainmon.monitor.headless import run_headless
 
-        sys.exit(run_headless(list(targets), cwd=Path.cwd(), limits=limits, records=records, until_idle_s=until_idle))
+        try:
+            status = run_headless(
+                list(targets), cwd=Path.cwd(), limits=limits, records=records, until_idle_s=until_idle
+            )
+        except BrokenPipeError:
+            _stop_printing()
+            status = 0
+        sys.exit(status)
     if records or until_idle is not None:
         raise click.UsageError("--records and --until-idle go with --headless")
     if not sys.stdout.isatty():
