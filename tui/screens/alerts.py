@@ -14,7 +14,7 @@ from trainmon.tui import keys, numbers
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.run_lines import status_line
-from trainmon.tui.screens.base import MonitorScreen
+from trainmon.tui.screens.filtered import FilteredScreen
 from trainmon.tui.screens.of_run import SNOOZE_S
 from trainmon.tui.span import Line, Span, fit, fit_middle
 from trainmon.tui.widgets.filter_bar import FilterBar
@@ -107,7 +107,7 @@ def entry_line(entry: Entry, width: int, now: float, glyphs: Glyphs, *, at_curso
     return [*line, Span(fit(one.what or one.kind, room, glyphs.ellipsis))]
 
 
-class AlertsScreen(MonitorScreen):
+class AlertsScreen(FilteredScreen):
     """Filter, acknowledge, open the evidence."""
 
     KIND = keys.ALERTS
@@ -171,28 +171,3 @@ class AlertsScreen(MonitorScreen):
 
     def action_alerts(self) -> None:
         """Is where one is."""
-
-    def action_filter(self) -> None:
-        """Asks for words."""
-        self.query_one(FilterBar).open(self.words)
-
-    def action_back(self) -> None:
-        """Takes the filter off, then goes back."""
-        bar = self.query_one(FilterBar)
-        if bar.is_open or self.words:
-            self._filter("")
-            bar.close()
-        else:
-            super().action_back()
-
-    def _filter(self, words: str) -> None:
-        self.words = words
-        self.show(self.monitor.fleet)
-
-    def filter_typed(self, text: str) -> None:
-        """The list follows the typing."""
-        self._filter(text.strip())
-
-    def filter_done(self) -> None:
-        """Back to the list."""
-        self.set_focus(self.pane, scroll_visible=False)

@@ -12,6 +12,7 @@ from trainmon.tails.text import printable
 from trainmon.tui import keys, numbers
 from trainmon.tui.curve import curve_of, spark_text
 from trainmon.tui.row import RunId
+from trainmon.tui.screens.filtered import FilteredScreen
 from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.slots import family
 from trainmon.tui.span import Line, Span, fit
@@ -68,7 +69,7 @@ class SignalList(LineList):
         return [[Span("  no signal matches; Esc shows all", "muted")]]
 
 
-class SignalsScreen(RunBound):
+class SignalsScreen(FilteredScreen, RunBound):
     """`Enter` draws, or no longer."""
 
     KIND = keys.SIGNALS
@@ -108,28 +109,3 @@ class SignalsScreen(RunBound):
         """Drawn, or no longer."""
         if (name := self.pane.current) is not None:
             self.monitor.toggle_chart(name)
-
-    def action_filter(self) -> None:
-        """Asks for words."""
-        self.query_one(FilterBar).open(self.words)
-
-    def action_back(self) -> None:
-        """Takes the filter off, then goes back."""
-        bar = self.query_one(FilterBar)
-        if bar.is_open or self.words:
-            self._filter("")
-            bar.close()
-        else:
-            super().action_back()
-
-    def _filter(self, words: str) -> None:
-        self.words = words
-        self.show(self.monitor.fleet)
-
-    def filter_typed(self, text: str) -> None:
-        """The list follows the typing."""
-        self._filter(text.strip())
-
-    def filter_done(self) -> None:
-        """Back to the list."""
-        self.set_focus(self.pane, scroll_visible=False)
