@@ -11,12 +11,8 @@ from trainmon import version
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
 from trainmon.monitor.snapshot import RunSnapshot
 
-Json = dict[str, "Json | list[Json] | str | float | int | bool | None"]
-
 # What a terminal would obey or a reader not see; within JSON these only stand inside strings.
 _UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-# The detector's first threshold name is written "spike.z"; scripts see it as the check's own "z".
-_KINDS_OF_NUMBER = (int, float)
 
 
 def dumps(document: object) -> str:

@@ -63,7 +63,6 @@ class StepTracker:
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}
         self.stepless = False
-        self.epoch_resets = 0
         self._any_step = False
         self._ordinal = 0
         self._prelude: list[Rows] = []
@@ -286,7 +285,6 @@ class StepTracker:
         width = self._counter.interval
         effective = self._counter.top + (raw if raw > width else width)
         self._offset = effective - raw
-        self.epoch_resets += 1
 
     def _is_late(self, step: float) -> bool:
         near = step > self._counter.top - _NEAR_INTERVALS * self._counter.interval

@@ -23,8 +23,6 @@ _EXIT = """\b
 Exit status: 0 judged, no FAIL; 1 at least one FAIL (or WARN with --strict);
 2 wrong usage, or nothing could be judged; 130 interrupted."""
 
-_TARGETS = """TARGET is a file, a directory, a glob in quotes, or - for standard input."""
-
 
 class _Group(click.Group):
     """Ends with status 130 on Ctrl-C, and with one line and status 2 for whatever cannot be done."""

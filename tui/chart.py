@@ -11,9 +11,7 @@ from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.plot import cell_range, plot, runs
 from trainmon.tui.raster import BRAILLE, PLAIN
 from trainmon.tui.scale import Scale, Wish, scale_of
-from trainmon.tui.span import Line, Span, clip, cut, fit, pad, width_of
-
-MIN_HEIGHT = 4  # title, two rows of dots, x axis
+from trainmon.tui.span import Line, Span, clip, cut, pad, width_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +174,3 @@ def _write(rule: list[str], names: list[str], text: str, start: int, taken: set[
     if start >= 0 and not taken & set(cells):
         rule[start : start + len(text)] = list(text)
         names[start : start + len(text)] = ["faint"] * len(text)
-
-
-def draw_absent(title: str, number: str, glyph: str, reason: str, width: int, glyphs: Glyphs) -> Line:
-    """One line for a chart without data: what to log, in place of an empty frame."""
-    head = f"{number} {glyph} "
-    return pad([Span(head, "key"), Span(fit(f"{title}: {reason}", width - len(head), glyphs.ellipsis), "muted")], width)

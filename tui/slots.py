@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon.monitor.finding import Episode, Severity, Verdict
+from trainmon.monitor.finding import Episode, Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID, FIRST_SCREEN, Signal
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
@@ -277,8 +277,3 @@ def applies(run: RunSnapshot, signal: Signal) -> bool:
         if isinstance(experts, int | float) and experts > 1:
             return True
     return any(key.signal.startswith(prefixes) for key in run.series)
-
-
-def open_severity(run: RunSnapshot) -> Severity | None:
-    """The worst severity among episodes that are neither recovered nor acknowledged."""
-    return max((one.severity for one in run.episodes if not (one.recovered or one.acknowledged)), default=None)

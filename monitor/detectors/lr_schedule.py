@@ -53,7 +53,6 @@ class _Schedule:
         self.second_step = math.nan
         self.peak = 0.0
         self.peak_step = math.nan
-        self.peak_reached = math.nan
         self.last = math.nan
         self.last_step = math.nan
         self.count = 0

@@ -50,7 +50,6 @@ class _Series:
         self.last_step = math.nan
         self.high_run = 0
         self.first: Place | None = None
-        self.creep_first: Place | None = None
         self.last: Place | None = None
         self.top: Place | None = None
         self.severity: dict[str, Severity] = {}
@@ -63,7 +62,7 @@ class _Series:
         self.steps.clear()
         self.tops.clear()
         self.high_run = 0
-        self.first = self.creep_first = self.last = self.top = None
+        self.first = self.last = self.top = None
         self.severity.clear()
 
     def slope(self) -> float:
@@ -175,8 +174,6 @@ class Memory(Detector):
         severity = Severity.FAIL if soon else Severity.WARN
         if known is not None and severity <= known:
             return
-        if known is None:
-            series.creep_first = Place(series.steps[0], series.tops[0], at.line, at.path, at.attempt, float("nan"))
         series.severity["creep"] = severity
         unit = "of the device" if capacity == 1.0 else "GiB"
         size = 100 * slope * 1000 if capacity == 1.0 else slope * 1000 / 2**30
@@ -228,9 +225,6 @@ class Memory(Detector):
             else:
                 parts.append(f"{series.highest / 2**30:.1f} GiB")
         return ", ".join(dict.fromkeys(parts))
-
-
-RETRIES = SignalKey("count.alloc_retries")
 
 
 class Retries:

@@ -77,12 +77,6 @@ def double_at(data: bytes, at: int) -> float:
     return value
 
 
-def float_at(data: bytes, at: int) -> float:
-    """The single-precision float at `at`."""
-    value: float = _FLOAT.unpack_from(data, at)[0]
-    return value
-
-
 def text(data: bytes, start: int, end: int) -> str:
     """A string field."""
     return data[start:end].decode("utf-8", "replace")
