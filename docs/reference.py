@@ -24,9 +24,15 @@ def commands() -> str:
     """Every command with its arguments and options."""
     parts = [f"# Commands\n\n{_MADE}"]
     context = click.Context(main, info_name="trainmon")
-    for name in sorted(main.commands):
-        parts.append(_command(name, main.commands[name], context))
+    for name in sorted(main.list_commands(context)):
+        parts.append(_command(name, _loaded(name, context), context))
     return "\n".join(parts)
+
+
+def _loaded(name: str, context: click.Context) -> click.Command:
+    command = main.get_command(context, name)
+    assert command is not None
+    return command
 
 
 def _command(name: str, command: click.Command, parent: click.Context) -> str:

@@ -1,0 +1,91 @@
+"""What the commands share: options, exit statuses, and how they print and fail."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from trainmon.monitor.judge import Judgement
+    from trainmon.monitor.thresholds import Thresholds
+
+# numpy's BLAS threads cost CPU and memory and nothing here multiplies matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+EXIT = """\b
+Exit status: 0 judged, no FAIL; 1 at least one FAIL (or WARN with --strict);
+2 wrong usage, or nothing could be judged; 130 interrupted."""
+
+
+def echo(text: str) -> None:
+    """Prints for whoever reads; when the reader of a pipe has gone (head, less), the rest goes nowhere."""
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        stop_printing()
+
+
+def stop_printing() -> None:
+    """Points standard output at /dev/null: its reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def fail(message: str) -> NoReturn:
+    """Ends with one line on stderr and status 2."""
+    click.echo(f"trainmon: {message}", err=True)
+    sys.exit(2)
+
+
+def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and value != value:
+        raise click.BadParameter("nan is not a number above 0")
+    return value
+
+
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --threshold and --window."""
+    command = click.option(
+        "--threshold",
+        type=click.FloatRange(min=0, min_open=True, max=1e12),
+        callback=_finite,
+        help="Clip threshold c of the gradient norm (1.0).",
+    )(command)
+    return click.option(
+        "--window",
+        type=click.IntRange(min=10, max=100_000),
+        help="Window W of the spike score, in logged values (100).",
+    )(command)
+
+
+def limits_of(threshold: float | None, window: int | None) -> Thresholds:
+    """The thresholds that the flags set."""
+    from trainmon.monitor.thresholds import Thresholds
+
+    limits = Thresholds()
+    if threshold is not None:
+        limits = limits.override({"clip": threshold}, source="flag --threshold")
+    if window is not None:
+        limits = limits.override({"window": float(window)}, source="flag --window")
+    return limits
+
+
+def say_problems(found: Judgement) -> None:
+    """One line on stderr for each target that could not be read, and for each run that holds nothing to judge."""
+    from trainmon.monitor import check as stability
+    from trainmon.tails.text import printable
+
+    lines = list(found.problems)
+    for run in found.runs:
+        if stability.is_worth_a_report(run):
+            lines += [file.problem for file in run.files if file.problem]
+        else:
+            lines.append(stability.why_nothing(run))
+    if not found.runs and not lines:
+        lines.append(found.searched)
+    for line in dict.fromkeys(lines):
+        click.echo(f"trainmon: {printable(line)}", err=True)

@@ -1,0 +1,59 @@
+"""``trainmon demo``: simulated runs that meet trouble."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from trainmon.commands.common import fail
+from trainmon.commands.watch import show
+
+
+@click.command(epilog="Exit status: 0, or that of `watch`.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same runs.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write the runs' logs here and end; no screen."
+)
+@click.option("--keep", is_flag=True, help="Keep the temporary directory with the logs.")
+def demo(seed: int, out: Path | None, keep: bool) -> None:
+    """Watch simulated runs that meet trouble within a minute: real log files, written as they would be."""
+    from trainmon.monitor import simulate
+
+    if out is not None:
+        try:
+            simulate.write_finished(out, seed=seed)
+        except OSError as error:
+            fail(f"{out}: {error.strerror or error}; give a directory that can be written")
+        click.echo(f"wrote simulated runs below {out}; try: trainmon check {out}")
+        return
+    if not sys.stdout.isatty():
+        fail("standard output is no terminal; `trainmon demo --out DIR` only writes the logs")
+    _demo(seed, keep)
+
+
+def _demo(seed: int, keep: bool) -> None:
+    import shutil
+    import tempfile
+    import threading
+
+    from trainmon.monitor import simulate
+    from trainmon.monitor.thresholds import Thresholds
+    from trainmon.tails.clock import SystemClock
+
+    directory = Path(tempfile.mkdtemp(prefix="trainmon-demo-"))
+    stop = threading.Event()
+    writer = threading.Thread(
+        target=simulate.serve, args=(directory, seed, SystemClock(), stop), name="trainmon-demo", daemon=True
+    )
+    writer.start()
+    try:
+        show([str(directory)], Thresholds())
+    finally:
+        stop.set()
+        writer.join(timeout=5.0)
+        if keep:
+            click.echo(f"the demo's logs are in {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)

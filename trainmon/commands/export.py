@@ -1,0 +1,47 @@
+"""``trainmon export``: the values that were read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from trainmon.commands.common import EXIT, fail, stop_printing
+
+
+@click.command(epilog=EXIT)
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option(
+    "-s",
+    "--signal",
+    "signals",
+    multiple=True,
+    metavar="NAME",
+    help="A signal (loss.train, grad.norm, ...); may be given several times.",
+)
+@click.option("--raw-keys", is_flag=True, help="NAMEs are the log's own keys; values as the log wrote them.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "jsonl", "parquet"]),
+    default="csv",
+    show_default=True,
+    help="CSV, JSON lines, or parquet (needs --output).",
+)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here instead of stdout.")
+def export(targets: tuple[str, ...], signals: tuple[str, ...], raw_keys: bool, form: str, output: Path | None) -> None:
+    """Print the values that were read: one row a logged value, every attempt, in file order.
+
+    Without --signal: lists the signals and keys that the log carries.
+    """
+    from trainmon.monitor.export import export_to
+
+    try:
+        status = export_to(list(targets), list(signals), cwd=Path.cwd(), raw_keys=raw_keys, form=form, output=output)
+    except BrokenPipeError:
+        stop_printing()
+        status = 0
+    except OSError as error:
+        fail(f"{output or 'standard output'}: {error.strerror or error}; choose another place with --output")
+    sys.exit(status)

@@ -1,0 +1,80 @@
+"""``trainmon watch``: the screens, or one JSON line an event."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmon.commands.common import EXIT, fail, limit_options, limits_of, stop_printing
+
+if TYPE_CHECKING:
+    from trainmon.monitor.thresholds import Thresholds
+
+
+@click.command(epilog=EXIT)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option("--headless", is_flag=True, help="No screen: one JSON object a line, exit status as `check`.")
+@click.option("--records", is_flag=True, help="With --headless: a `record` event for each training record.")
+@click.option(
+    "--until-idle",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="With --headless: end after so long without news.",
+)
+@limit_options
+def watch(
+    targets: tuple[str, ...],
+    headless: bool,
+    records: bool,
+    until_idle: float | None,
+    threshold: float | None,
+    window: int | None,
+) -> None:
+    """Watch runs live. Press ? for the keys, q to quit.
+
+    TARGET is a file, a directory, a glob in quotes, or - for standard input. Without one: all runs below here.
+    """
+    limits = limits_of(threshold, window)
+    if headless:
+        from trainmon.monitor.headless import run_headless
+
+        try:
+            status = run_headless(
+                list(targets), cwd=Path.cwd(), limits=limits, records=records, until_idle_s=until_idle
+            )
+        except BrokenPipeError:
+            stop_printing()
+            status = 0
+        sys.exit(status)
+    if records or until_idle is not None:
+        raise click.UsageError("--records and --until-idle go with --headless")
+    if not sys.stdout.isatty():
+        fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
+    show(list(targets), limits)
+
+
+def show(targets: list[str], limits: Thresholds) -> None:
+    """Opens the screens on `targets`, until they are left."""
+    from trainmon.monitor.session import Monitor
+    from trainmon.tails.stdin_source import take_stdin
+
+    stdin_fd = 0
+    if "-" in targets:
+        try:
+            stdin_fd = take_stdin()
+        except OSError as error:
+            fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
+    session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd)
+    from trainmon.tui.app import TrainmonApp
+
+    app = TrainmonApp(session)
+    session.start()
+    try:
+        app.run()
+    finally:
+        session.stop()
+    if app.return_code:
+        sys.exit(app.return_code if app.return_code > 128 else 2)
