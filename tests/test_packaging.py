@@ -60,10 +60,10 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sources() -> set[str]:
     """Every file of the package, as the wheel should hold it."""
     found = {f"trainmon/{path.name}" for path in (ROOT / "trainmon").iterdir() if path.is_file()}
-    for name in ("tui", "monitor", "tails"):
-        for path in (ROOT / name).rglob("*"):
+    for folder in (ROOT / "trainmon" / "commands", ROOT / "tui", ROOT / "monitor", ROOT / "tails"):
+        for path in folder.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
-                found.add(f"trainmon/{path.relative_to(ROOT)}")
+                found.add(f"trainmon/{folder.name}/{path.relative_to(folder)}")
     return found
 
 
