@@ -10,6 +10,8 @@ DEFAULTS: dict[str, float] = {
     "clip": 1.0,
     "spike.z": 6.0,
     "spike.relative": 0.10,
+    "spike.lone_z": 8.5,
+    "spike.lone_ratio": 1.5,
     "spike.min_history": 30.0,
     "spike.recovery_steps": 200.0,
     "spike.recovery_values": 20.0,

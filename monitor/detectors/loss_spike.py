@@ -15,7 +15,7 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 
 LOSS = SignalKey("loss.train")
-USED = ("spike.z", "spike.relative", "window", "spike.recovery_steps", "spike.recovery_values")
+USED = ("spike.z", "spike.relative", "spike.lone_z", "spike.lone_ratio", "window", "spike.recovery_steps", "spike.recovery_values")
 
 
 def loss_rule(limits: Thresholds) -> SpikeRule:
@@ -27,6 +27,8 @@ def loss_rule(limits: Thresholds) -> SpikeRule:
         min_history=min(int(limits["spike.min_history"]), int(limits["window"])),
         recovery_steps=limits["spike.recovery_steps"],
         recovery_values=limits["spike.recovery_values"],
+        lone_z=limits["spike.lone_z"],
+        lone_ratio=limits["spike.lone_ratio"],
         fail_rise=limits["shift.fail"],
         noun="loss",
     )

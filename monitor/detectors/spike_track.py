@@ -6,34 +6,37 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from heapq import heappush, heapreplace
 
 import numpy as np
 
-from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
+from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.resolution import PrintResolution
 from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
-from trainmon.monitor.stats.sliding import LEAST_WINDOW, median_bounds
-from trainmon.tails.record import FloatArray
+from trainmon.monitor.stats.sliding import FINE, LEAST_WINDOW, mad_bound, median_bounds
+from trainmon.tails.record import FloatArray, IntArray
 
 RECOVERED_OF = 10
 RECOVERED = 8
-LONE_Z = 8.5  # a single value that is back at once is noise in the tail below this score, by either spread ...
-TAIL = 0.98  # ... that of the middle (D6) and that of the upper tail, which skewed and heavy noise has wider ...
-TAIL_SIGMAS = 2.054
-LONE_RATIO = 1.5  # ... and this ratio: told, but no warning
+OUT_IN_ALL = 3  # two values out in a row, or so many before it has recovered, are a warning at any score
+HABIT = 10  # a run that jumped so often by as much and came straight back does so: told, but no warning
 HELD = 5  # so many values in a row far below the level are a new level, not dropped batches
 _WORTH = 256  # fewer values than this are not worth looking at all at once ...
 _MOST = 16384
 _FEW = 16  # ... nor when one in so many may be out
+_MANY = 64  # when more than one in so many may be out, nearer bounds and the spread are looked at too
 _STRETCH = 64
 ACCEPT_AFTER = 3  # a level that lasts so many times the recovery time is the new level
 
 
 @dataclass(frozen=True, slots=True)
 class SpikeRule:
-    """Cut-offs. `relative` is the least rise over the median (0.10 = +10%), `recovery_*` R of METRICS.md."""
+    """Cut-offs. `relative` is the least rise over the median (0.10 = +10%), `recovery_*` R of METRICS.md.
+
+    A single value that is back at once is told and no warning below both `lone_z` and `lone_ratio` (value over median).
+    """
 
     window: int
     z: float
@@ -42,6 +45,8 @@ class SpikeRule:
     recovery_steps: float
     recovery_values: float
     lone_is_info: bool = False
+    lone_z: float = 8.5
+    lone_ratio: float = 1.5
     fail_rise: float = 0.25
     noun: str = "loss"
 
@@ -84,6 +89,7 @@ class SpikeTrack:
         self.flags: list[int] = []
         self.open: _Open | None = None
         self._held: list[tuple[int, Place, float]] = []
+        self._largest: list[float] = []  # a heap of the scores of the HABIT largest spikes
         self._attempt: int | None = None
         self._last_step = math.nan
         self._last_value = math.nan
@@ -98,104 +104,106 @@ class SpikeTrack:
     def feed(self, frame: Frame, found: Found, until: int | None = None) -> None:
         """Reads rows (those before row `until`)."""
         self.flags = []
-        rows, steps, values = numbers(frame, self.key)
-        if not rows:
+        own = finite(frame, self.key)
+        count = len(own) if until is None else int(np.searchsorted(own.rows, until))
+        if not count:
             return
-        if until is not None and rows[-1] >= until:
-            keep = int(np.searchsorted(rows, until))
-            rows, steps, values = rows[:keep], steps[:keep], values[:keep]
-            if not rows:
-                return
         if frame.attempt != self._attempt:
-            self._restart(frame.attempt, steps[0])
-        bounds = list(self.resolution.extend(np.array(values)))
-        ends = [start for start, _ in bounds[1:]] + [len(rows)]
+            self._restart(frame.attempt, float(own.steps[0]))
+        bounds = list(self.resolution.extend(own.values[:count]))
+        ends = [start for start, _ in bounds[1:]] + [count]
         for (start, half_unit), end in zip(bounds, ends, strict=True):
             self.score.half_unit = half_unit
             stretch = _STRETCH
             while start < end:
-                calm = start + self._calm(steps, values, start, end)
+                calm = start + self._calm(own, start, end)
                 stretch = _STRETCH if calm > start else 2 * stretch
                 stop = min(calm + stretch, end) if end - calm > _WORTH else end
-                self._run(frame, rows, steps, values, calm, stop, found)
+                if stop > calm:
+                    self._run(frame, own, calm, stop, found)
                 start = stop
 
     def _restart(self, attempt: int, first_step: float) -> None:
         if self._attempt is not None and not resumed(self._last_step, first_step):
             self.score.robust.clear()
             self.open = None
+            self._largest.clear()
         if self.open is not None and first_step <= self.open.first.step:
             self.open = None  # a roll-back past the spike leaves it behind
         self._held.clear()
         self._attempt = attempt
         self._last_step = math.nan
 
-    def _calm(self, steps: list[float], values: list[float], start: int, end: int) -> int:
+    def _calm(self, own: Finite, start: int, end: int) -> int:
         """Takes in values as long as none is out, many at once; how many. What `_run` would do, value by value."""
         robust, window = self.score.robust, self.rule.window
         end = min(end, start + _MOST)
         is_usual = self.open is None and not self._held and self.score.log and len(robust) == window
         if end - start < _WORTH or not is_usual or window < LEAST_WINDOW:
             return 0
-        xs = np.array(values[start:end])
-        step = np.array(steps[start:end])
+        xs, step = own.values[start:end], own.steps[start:end]
         odd = (xs <= 0) | (np.diff(step, prepend=self._last_step) == 0)
         n = int(np.argmax(odd)) if odd.any() else len(xs)
         if n < _WORTH:
             return 0
-        # Not numpy's logarithm: its last bit may differ from that of `_run`.
-        known = [*robust.values(), *map(math.log, (xs[:n] + EPS).tolist())]
-        us = np.array(known)
-        low, high = median_bounds(us, window)
-        us = us[window:]
-        candidates = np.flatnonzero((us - low > self._rise_log) | (us - high < -self._rise_log))
+        known = np.concatenate([robust.values(), own.logs[start : start + n]])
+        low, candidates = self._candidates(known, n)
         if len(candidates) > n // _FEW:
             return 0
         for at in candidates.tolist():
-            robust.load(known[at : at + window])
-            rise = known[at + window] - robust.median
-            if (rise > self._rise_log or rise < -self._rise_log) and not self._quiet(known[at + window]):
+            robust.load(known[at : at + window].tolist())
+            u = float(known[at + window])
+            rise = u - robust.median
+            if (rise > self._rise_log or rise < -self._rise_log) and not self._quiet(u):
                 n = at
                 break
-        self._find_highest(known, (us - low)[:n], step)
-        robust.load(known[n : n + window])
+        self._find_highest(known, (known[window:] - low)[:n], step)
+        robust.load(known[n : n + window].tolist())
         if n:
             self.judged += n
             self._last_step, self._last_value = float(step[n - 1]), float(xs[n - 1])
         return n
 
-    def _find_highest(self, known: list[float], most: FloatArray, steps: FloatArray) -> None:
+    def _candidates(self, known: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
+        """(n,) lower bounds of the medians, and which of the n values behind the first window may be out."""
+        window, size = self.rule.window, self._rise_log
+        us = known[window:]
+        low, high = median_bounds(known, window)
+        candidates = np.flatnonzero((us - low > size) | (us - high < -size))
+        if len(candidates) <= n // _MANY:
+            return low, candidates
+        low, high = median_bounds(known, window, FINE)
+        rise = np.maximum(us - low, high - us)
+        limit = NORMAL * rise / self.rule.z - EPS  # as `RobustScore.above` has it
+        candidates = np.flatnonzero((rise > size) & (limit * (1 + 1e-9) > mad_bound(known, window)))
+        return low, candidates
+
+    def _find_highest(self, known: FloatArray, most: FloatArray, steps: FloatArray) -> None:
         """The first of the largest rises; `most` bounds them from above."""
         robust, window = self.score.robust, self.rule.window
         best, where = self.highest_rise, -1
-        for at in np.argsort(-most, kind="stable").tolist():
-            if most[at] < best or most[at] <= self.highest_rise:
+        hopeful = np.flatnonzero((most >= best) & (most > self.highest_rise))
+        for at in hopeful[np.argsort(-most[hopeful], kind="stable")].tolist():
+            if most[at] < best:
                 break
-            robust.load(known[at : at + window])
-            rise = known[at + window] - robust.median
+            robust.load(known[at : at + window].tolist())
+            rise = float(known[at + window]) - robust.median
             if rise > best or (rise == best and -1 < at < where):
                 best, where = rise, at
         if where >= 0:
-            robust.load(known[where : where + window])
+            robust.load(known[where : where + window].tolist())
             self._keep_highest(best, float(steps[where]))
 
-    def _run(
-        self,
-        frame: Frame,
-        rows: list[int],
-        steps: list[float],
-        values: list[float],
-        start: int,
-        end: int,
-        found: Found,
-    ) -> None:
+    def _run(self, frame: Frame, own: Finite, start: int, end: int, found: Found) -> None:
+        where = slice(start, end)
+        rows, steps, values = own.rows[where].tolist(), own.steps[where].tolist(), own.values[where].tolist()
+        us = own.logs[where].tolist()
         robust = self.score.robust
         need = self.rule.min_history
-        log, rise_log = math.log, self._rise_log
+        rise_log = self._rise_log
         ready = len(robust) >= need
         last_step, last_value = self._last_step, self._last_value
-        for i in range(start, end):
-            x = values[i]
+        for i, x in enumerate(values):
             step = steps[i]
             if step == last_step and same_value(x, last_value):
                 continue
@@ -206,7 +214,7 @@ class SpikeTrack:
                         self._go_raw()
                         robust.update(x)
                     continue
-                u = log(x + EPS)
+                u = us[i]
             else:
                 u = x
             if self.open is None and not self._held:
@@ -259,11 +267,9 @@ class SpikeTrack:
             self._held.append((row, at, u))
             return
         median, spread = self.score.robust.median, self.score.spread
-        z = NORMAL * (u - median) / (spread + EPS)
+        z, ratio = self._score(u, x)
         level = self.level
-        ratio = x / level if level > 0 else math.inf
-        loud = min(z, self._tail_score(u)) >= LONE_Z or (self.score.log and ratio >= LONE_RATIO)
-        severity = Severity.WARN if loud and not self.rule.lone_is_info else Severity.INFO
+        severity = Severity.WARN if self._is_loud(z, ratio) else Severity.INFO
         band = median + max(self._size, self.rule.z * spread / NORMAL)
         what = f"{self.rule.noun} rose from {level:.4g} to {x:.4g} at step {at.step:.15g} (z {z:.1f})"
         self.open = _Open(at, median, band, severity, x, at, what)
@@ -274,11 +280,24 @@ class SpikeTrack:
         detail: dict[str, float | str] = {"z": z, "ratio": ratio, "level": level}
         found.append((row, finding("open", "spike", self.key, severity, at, what, detail=detail)))
 
-    def _tail_score(self, u: float) -> float:
-        """How many sigma `u` lies above the median, sigma by the 98% quantile of the window."""
-        robust = self.score.robust
-        sigma = (robust.quantile(TAIL) - robust.median) / TAIL_SIGMAS
-        return (u - robust.median) / (max(sigma, self.score.floor / NORMAL) + EPS)
+    def _score(self, u: float, x: float) -> tuple[float, float]:
+        """(z of D6, value over the median)."""
+        level = self.level
+        z = NORMAL * (u - self.score.robust.median) / (self.score.spread + EPS)
+        return z, x / level if level > 0 else math.inf
+
+    def _is_loud(self, z: float, ratio: float) -> bool:
+        """Whether one value alone is worth a warning. Asked once a value: it remembers the largest scores."""
+        if self.rule.lone_is_info:
+            return False
+        largest = self._largest
+        is_habit = len(largest) == HABIT and largest[0] >= z
+        if len(largest) < HABIT:
+            heappush(largest, z)
+        elif not is_habit:
+            heapreplace(largest, z)
+        is_large = z >= self.rule.lone_z or (self.score.log and ratio >= self.rule.lone_ratio)
+        return is_large and not is_habit
 
     def _plain_ratio(self, u: float) -> bool:
         """The plain ratio: above 2.5x the median of the window without its last 10 values."""
@@ -331,9 +350,11 @@ class SpikeTrack:
         else:
             self.flags.append(row)
             spike.out += 1
+            in_a_row = not spike.recent[-2]
             spike.last = place(frame, row, x)
             spike.above.append(u)
             louder = spike.severity is Severity.INFO and not self.rule.lone_is_info
+            louder = louder and (in_a_row or spike.out >= OUT_IN_ALL or self._is_loud(*self._score(u, x)))
             if x > spike.worst or louder:
                 spike.worst = max(x, spike.worst)
                 if louder:
