@@ -19,6 +19,7 @@ _TOGETHER_VALUES: Final = 3.0
 # For policy optimisation these take the place of the rows that do not apply (METRICS.md, "Words").
 _RL_VITAL: Final = ("reward.mean", "policy.kl", "policy.entropy")
 _OF_THE_PROCESS: Final = "sys."  # checks of what a new process begins anew: memory, speed
+_OUTPUTS: Final = ("output", "logit", "logits", "lm head")
 _DOWNWARD: Final = ("drop", "low", "collapse", "vanish", "zero")
 _KIND_WORDS: Final = {
     "spike": "spike",
@@ -216,7 +217,12 @@ def wakes_a_person(episode: Episode, *, rl: bool = False) -> bool:
     signal = BY_ID.get(name)
     if signal is None or not signal.row or signal.priority != "P0":
         return False
-    return name != "tensor.abs_max" or dict(episode.signal.labels).get("site", "output") == "output"
+    return name != "tensor.abs_max" or _is_output(episode.signal)
+
+
+def _is_output(key: SignalKey) -> bool:
+    """Whether a tensor is the model's output: named so, or the only one there is (row 17 is P0 at the output alone)."""
+    return not key.labels or dict(key.labels).get("site") in _OUTPUTS
 
 
 def _title(episodes: Sequence[Episode]) -> str:

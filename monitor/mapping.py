@@ -153,7 +153,7 @@ def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
     is_evaluation = _EVALUATION.match(text) is not None
     for candidate in _candidates(text):
         for place, signal, pattern in table.patterns:
-            if is_evaluation and not signal.startswith(("eval.", "reward.")):
+            if is_evaluation and not signal.startswith(("eval.", "reward.", "sample.")):
                 continue  # what an evaluation measured is never a signal of training
             found = pattern.fullmatch(candidate)
             if found:
@@ -188,6 +188,8 @@ def map_key(raw: str) -> Mapped:
     if hit is None:
         return Mapped(SignalKey(raw))
     place, signal, named = hit
+    if signal == "sys.reserved_memory" and unit in _SHARE:
+        signal, place = "sys.memory_share", place + 3000  # what is allocated tells the share better, where it is logged
     if signal == "sys.peak_memory" and unit in _SHARE:
         signal = "sys.memory_share"
     named |= labels
@@ -225,6 +227,7 @@ class Mapper:
         claimed: dict[str, Mapped] = {}
         first = {raw: map_key(raw) for raw in keys}
         self._lift_lone_rank(first)
+        self._lift_reserved(first)
         self._lift_time(first)
         for raw in sorted(keys, key=lambda raw: first[raw].rank):
             mapped = first[raw]
@@ -243,6 +246,15 @@ class Mapper:
             if len(ranks) == 1 and not taken and dict(mapped[ranks[0]].key.labels).get("rank"):
                 lone = mapped[ranks[0]]
                 mapped[ranks[0]] = replace(lone, key=SignalKey(whole), rank=lone.rank + 2000)
+
+    def _lift_reserved(self, mapped: dict[str, Mapped]) -> None:
+        # Reserved memory is the run's memory where the log has no other.
+        peak = SignalKey("sys.peak_memory")
+        if peak in self._owner or any(found.key == peak for found in mapped.values()):
+            return
+        for raw, found in mapped.items():
+            if found.key == SignalKey("sys.reserved_memory"):
+                mapped[raw] = replace(found, key=peak, rank=found.rank + 2000)
 
     @staticmethod
     def _lift_time(mapped: dict[str, Mapped]) -> None:
