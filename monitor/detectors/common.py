@@ -12,7 +12,9 @@ import numpy as np
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.finding import Action, CheckResult, Episode, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.robust_score import EPS
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray, IntArray
 
 SAME_VALUE = 2e-3  # a second value of a step this close to the first is the same one, written twice (perhaps rounded)
 RESUME_SHARE = 0.8  # an attempt that starts at 80% of the last step or later carries on; earlier, it begins anew
@@ -39,12 +41,60 @@ class Numbers(NamedTuple):
     values: list[float]
 
 
-_EMPTY = Numbers([], [], [])
-_memo: tuple[Frame | None, dict[SignalKey, Numbers]] = (None, {})
+class Finite:
+    """The finite values of one column of a frame: (n,) `rows`, `steps` and `values`, in the order of the log.
+
+    `lists` are the same as plain lists, `logs` the logarithms, both worked out once a frame, whichever detector asks
+    first. All detectors take logarithms from here: those of `math` may differ in the last bit.
+    """
+
+    __slots__ = ("_lists", "_logs", "rows", "steps", "values")
+
+    def __init__(self, frame: Frame, key: SignalKey) -> None:
+        column = frame.columns.get(key)
+        self._lists: Numbers | None = None
+        self._logs: FloatArray | None = None
+        if column is None:
+            self.rows, self.steps, self.values = _NO_ROWS, _NO_VALUES, _NO_VALUES
+            return
+        finite = np.isfinite(column)
+        if finite.all():
+            self.rows, self.steps, self.values = np.arange(len(column)), frame.steps, column
+        else:
+            self.rows = np.flatnonzero(finite)
+            self.steps, self.values = frame.steps[self.rows], column[self.rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def lists(self) -> Numbers:
+        """Rows, steps and values for work one by one."""
+        if self._lists is None:
+            self._lists = Numbers(self.rows.tolist(), self.steps.tolist(), self.values.tolist())
+        return self._lists
+
+    @property
+    def logs(self) -> FloatArray:
+        """(n,) log(x + EPS); NaN for values that are not above 0."""
+        if self._logs is None:
+            self._logs = log_of(self.values)
+        return self._logs
 
 
-def numbers(frame: Frame, key: SignalKey) -> Numbers:
-    """The finite logged values of `key`, taken out of numpy once a frame, whichever detector asks first."""
+_NO_ROWS: IntArray = np.empty(0, np.int64)
+_NO_VALUES: FloatArray = np.empty(0)
+_memo: tuple[Frame | None, dict[SignalKey, Finite]] = (None, {})
+
+
+def log_of(values: FloatArray) -> FloatArray:
+    """(n,) log(x + EPS), of contiguous values whichever way they came; NaN for values that are not above 0."""
+    logs = np.full(len(values), math.nan)
+    return np.asarray(np.log(np.ascontiguousarray(values) + EPS, out=logs, where=values > 0))
+
+
+def finite(frame: Frame, key: SignalKey) -> Finite:
+    """The finite logged values of `key`, as arrays."""
     global _memo
     owner, known = _memo
     if owner is not frame:
@@ -52,19 +102,13 @@ def numbers(frame: Frame, key: SignalKey) -> Numbers:
         _memo = (frame, known)
     found = known.get(key)
     if found is None:
-        found = known[key] = _numbers(frame, key)
+        found = known[key] = Finite(frame, key)
     return found
 
 
-def _numbers(frame: Frame, key: SignalKey) -> Numbers:
-    column = frame.columns.get(key)
-    if column is None:
-        return _EMPTY
-    finite = np.isfinite(column)
-    if finite.all():
-        return Numbers(list(range(len(column))), frame.steps.tolist(), column.tolist())
-    rows = np.flatnonzero(finite)
-    return Numbers(rows.tolist(), frame.steps[rows].tolist(), column[rows].tolist())
+def numbers(frame: Frame, key: SignalKey) -> Numbers:
+    """The finite logged values of `key`, as lists."""
+    return finite(frame, key).lists
 
 
 def place(frame: Frame, row: int, value: float) -> Place:

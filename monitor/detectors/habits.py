@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+
+import numpy as np
+
+from trainmon.tails.record import FloatArray
 
 LEVEL_VALUES = 50  # a level is the median of so many values
 LEVELS_KEPT = 400
@@ -42,22 +45,38 @@ class Levels:
         self.buffer: list[float] = []
         self._blocks = 0
 
-    def extend(self, values: Sequence[float]) -> None:
+    def extend(self, values: FloatArray) -> None:
         """Takes values in."""
-        at = 0
-        while at < len(values):
-            end = at + LEVEL_VALUES - len(self.buffer)
-            self.buffer += values[at:end]
-            if len(self.buffer) == LEVEL_VALUES:
-                self.close()
-            at = end
+        at = min(-len(self.buffer) % LEVEL_VALUES, len(values))
+        self._fill(values[:at])
+        whole = (len(values) - at) // LEVEL_VALUES
+        if whole:
+            blocks = values[at : at + whole * LEVEL_VALUES].reshape(whole, LEVEL_VALUES)
+            for median in np.sort(blocks, axis=1)[:, LEVEL_VALUES // 2].tolist():
+                self._add(median)
+        self._fill(values[at + whole * LEVEL_VALUES :])
+
+    def _fill(self, values: FloatArray) -> None:
+        """Takes in values of one block."""
+        self.buffer += values.tolist()
+        if len(self.buffer) == LEVEL_VALUES:
+            self.close()
+
+    def update(self, x: float) -> None:
+        """Takes one value in."""
+        self.buffer.append(x)
+        if len(self.buffer) == LEVEL_VALUES:
+            self.close()
 
     def close(self) -> None:
         """Takes in `buffer`, which is to be filled with `LEVEL_VALUES` values."""
+        self._add(sorted(self.buffer)[LEVEL_VALUES // 2])
+        self.buffer.clear()
+
+    def _add(self, median: float) -> None:
         self._blocks += 1
         if not self._blocks % self._every:
-            self.medians.append(sorted(self.buffer)[LEVEL_VALUES // 2])
-        self.buffer.clear()
+            self.medians.append(median)
         if len(self.medians) >= LEVELS_KEPT:
             del self.medians[::2]
             self._every *= 2

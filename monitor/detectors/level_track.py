@@ -12,16 +12,18 @@ from typing import Literal
 import numpy as np
 
 from trainmon.monitor.amount import amount
-from trainmon.monitor.detectors.common import Found, Numbers, Place, finding, numbers, place, resumed, same_value
+from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
 from trainmon.monitor.detectors.habits import Levels, Rhythm
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
-from trainmon.monitor.stats.sliding import LEAST_WINDOW, median_bounds
+from trainmon.monitor.stats.sliding import COARSE, FINE, LEAST_WINDOW, median_bounds
+from trainmon.tails.record import FloatArray, IntArray
 
 _WORTH = 256  # fewer values than this are not worth looking at all at once ...
 _MOST = 16384
 _FEW = 16  # ... nor when one in so many may be out
+_MANY = 64  # when more than one in so many may be out, nearer bounds are looked at too
 _STRETCH = 64
 RECOVERED_OF = 10
 RECOVERED = 8
@@ -118,26 +120,27 @@ class LevelTrack:
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the rows of `frame`."""
-        rows, steps, values = numbers(frame, self.key)
-        if not rows:
+        own = finite(frame, self.key)
+        if not len(own):
             if self.rebase_rows:
                 self.rebase()
                 self.rebase_rows = []
             return
         if frame.attempt != self._attempt:
-            if self._attempt is not None and not (self.rule.keep_on_restart and resumed(self._last_step, steps[0])):
+            first = float(own.steps[0])
+            if self._attempt is not None and not (self.rule.keep_on_restart and resumed(self._last_step, first)):
                 self.rebase()
                 self.levels = Levels()
-            if self.stretch is not None and steps[0] <= self.stretch.first.step:
+            if self.stretch is not None and first <= self.stretch.first.step:
                 self.stretch = None  # a roll-back past the fault leaves it behind
             self._attempt = frame.attempt
             self._last_step = math.nan
         fresh = self.rebase_rows
         self.rebase_rows = []
-        if not fresh and len(values) >= _WORTH:
-            self._feed_many(frame, Numbers(rows, steps, values), found)
+        if not fresh and len(own) >= _WORTH:
+            self._feed_many(frame, own, found)
             return
-        for row, step, x in zip(rows, steps, values, strict=True):
+        for row, step, x in zip(*own.lists, strict=True):
             if fresh and row >= fresh[0]:
                 fresh = fresh[bisect_right(fresh, row) :]
                 self.rebase()
@@ -145,53 +148,64 @@ class LevelTrack:
         if fresh:
             self.rebase()
 
-    def _feed_many(self, frame: Frame, numbers: Numbers, found: Found) -> None:
+    def _feed_many(self, frame: Frame, own: Finite, found: Found) -> None:
         """As `feed`; stretches in which no value is out are taken in at once."""
-        at, end, stretch = 0, len(numbers.values), _STRETCH
+        at, end, stretch = 0, len(own), _STRETCH
         while at < end:
-            calm = at + self._calm(numbers.steps, numbers.values, at, end)
+            calm = at + self._calm(own, at, end)
             stretch = _STRETCH if calm > at else 2 * stretch
             at = min(calm + stretch, end) if end - calm > _WORTH else end
-            for i in range(calm, at):
-                self._take(frame, numbers.rows[i], numbers.steps[i], numbers.values[i], found)
+            where = slice(calm, at)
+            ones = (own.rows[where].tolist(), own.steps[where].tolist(), own.values[where].tolist())
+            for row, step, x in zip(*ones, strict=True):
+                self._take(frame, row, step, x, found)
 
-    def _calm(self, steps: list[float], values: list[float], start: int, end: int) -> int:
+    def _calm(self, own: Finite, start: int, end: int) -> int:
         """Takes in values as long as none is out; how many. What `_take` would do, one by one."""
-        robust, window, warn = self.robust, self.rule.window, self.rule.warn
+        robust, window = self.robust, self.rule.window
         end = min(end, start + _MOST)
         is_usual = self.stretch is None and len(robust) == window >= LEAST_WINDOW and self.rule.min_history <= window
         if end - start < _WORTH or not is_usual:
             return 0
-        same = np.diff(np.array(steps[start:end]), prepend=self._last_step) == 0
+        same = np.diff(own.steps[start:end], prepend=self._last_step) == 0
         n = int(np.argmax(same)) if same.any() else end - start
         if n < _WORTH:
             return 0
-        known = [*robust.values(), *values[start : start + n]]
-        xs = np.array(known)
-        low, high = median_bounds(xs, window)
-        xs = xs[window:]
-        if low.min() <= 0:
-            return 0
-        candidates = np.flatnonzero((xs > low * warn) & (xs > self.rule.floor) if self._up else xs < high * warn)
-        if len(candidates) > n // _FEW:
+        known = np.concatenate([robust.values(), own.values[start : start + n]])
+        candidates = self._candidates(known, n)
+        if candidates is None or len(candidates) > n // _FEW:
             return 0
         for at in candidates.tolist():
-            robust.load(known[at : at + window])
-            if self._out(known[at + window], robust.median * warn):
+            robust.load(known[at : at + window].tolist())
+            if self._out(float(known[at + window]), robust.median * self.rule.warn):
                 n = at
                 break
-        robust.load(known[n : n + window])
-        self.levels.extend(values[start : start + n])
+        robust.load(known[n : n + window].tolist())
+        self.levels.extend(own.values[start : start + n])
         self.judged += n
         if n:
-            self._last_step, self._last_value = steps[start + n - 1], values[start + n - 1]
+            self._last_step, self._last_value = float(own.steps[start + n - 1]), float(own.values[start + n - 1])
         return n
+
+    def _candidates(self, known: FloatArray, n: int) -> IntArray | None:
+        """Which of the n values behind the first window may be out; None where medians may not be above 0."""
+        window, warn = self.rule.window, self.rule.warn
+        xs = known[window:]
+        candidates: IntArray = np.empty(0, np.int64)
+        for parts in (COARSE, FINE):
+            low, high = median_bounds(known, window, parts)
+            if low.min() <= 0:
+                continue
+            candidates = np.flatnonzero((xs > low * warn) & (xs > self.rule.floor) if self._up else xs < high * warn)
+            if len(candidates) <= n // _MANY:
+                return candidates
+        return candidates if low.min() > 0 else None
 
     def _take(self, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
         if step == self._last_step and same_value(x, self._last_value):
             return
         self._last_step, self._last_value = step, x
-        self.levels.extend([x])
+        self.levels.update(x)
         if self.stretch is not None:
             self._go_on(self.stretch, frame, row, x, found)
         elif len(self.robust) < self.rule.min_history:
