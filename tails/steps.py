@@ -30,7 +30,7 @@ _BY_RANK: tuple[tuple[str, ...], ...] = (
     ("global_step", "globalstep", "global_steps", "optimizer_step", "optimizer_steps", "optim_step", "opt_step"),
     (
         *("step", "steps", "current_step", "current_steps", "cur_step", "train_step", "training_step", "train_steps"),
-        *("trainstep", "step_number", "step_num", "step_idx", "step_id", "nstep", "stepnum", "step_count"),
+        *("trainstep", "step_number", "step_num", "step_idx", "step_id", "step_i", "nstep", "stepnum", "step_count"),
     ),
     (
         *("iteration", "iter", "iters", "iterations", "it", "itr", "iteration_number", "iter_num", "iter_no"),
@@ -59,7 +59,7 @@ _RANK |= {name: WEAK_RANK + rank for rank, names in enumerate(_WEAK_BY_RANK) for
 # Words that may stand before the step's name without making it another thing's counter.
 _PLAIN_PREFIXES = word_set(
     "train training trainer progress global metrics metric extras extra counters state stats misc info metadata "
-    "data log logs time perf timing general common optim optimizer"
+    "data log logs time perf timing general common optim optimizer system meta run loop"
 )
 _EVAL_WORDS = word_set("eval evaluation evaluate val valid validation validate test testing dev heldout ood")
 _LOSS_WORDS = word_set("loss losses nll reward rewards objective")

@@ -12,9 +12,9 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Shape, Template
 
 STEP_KEY = re.compile(
-    r"(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed|optimi[sz]er|opt|current"
-    r"|cur|learning)[ _-]?)?"
-    r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count)|\((?:train(?:ing)?|val|test)\))?"
+    r"(?:at |after |in )?(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed"
+    r"|optimi[sz]er|opt|current|cur|learning)[ _-]?)?"
+    r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count|id|i|no\.?)|\((?:train(?:ing)?|val|test)\))?"
     r"|num_updates|n_iter",
     re.IGNORECASE,
 )
@@ -42,14 +42,15 @@ _NESTED = re.compile(
 )
 # The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``.
 _BRACKETED = re.compile(
-    r"\s*(?:train|eval|val|valid|validation|test|step|iter)?\s*\[\s*(\d+)\s*\](?=[\s:,])", re.IGNORECASE
+    r"\s*(?:(?:train|eval|val|valid|validation|test|step|iter)?\s*\[\s*(\d+)\s*\](?=[\s:,])|[#@]\s?(\d+)\b(?=[\s:,|]))",
+    re.IGNORECASE,
 )
 _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
 _INTEGER = re.compile(r"\d+")
 _RESULTS = re.compile(r"Saving dict for global step")  # what tf.estimator measured on held-out data
 _GLOBAL_STEP = re.compile(r"global[_ ]step|num_updates", re.IGNORECASE)
 _REFUSED = re.compile(
-    r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#|>>> |Traceback|export |rank \d+ "
+    r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#(?!\d)|>>> |Traceback|export |rank \d+ "
     r"sample|[\w./-]+\.sh)"
     r"|\(final\)|for final step|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
     r"|f['\"]|\.format\(|;\s*$|\)\s*:\s*$",
@@ -68,7 +69,7 @@ def fields_of(pairs: list[Pair], others: list[tuple[int, int]]) -> list[tuple[st
     seen: set[str] = set()
     for pair in pairs:
         key = _REACHED.sub("", _RANK_WORD.sub("", pair.key))
-        if pair.prose or key in seen or not _LETTER.match(key):
+        if pair.prose or key in seen or not _LETTER.match(key) or key.endswith((".py", ".cc")):  # train.py:88
             others.append((pair.start, pair.end))
         else:
             seen.add(key)
@@ -143,9 +144,9 @@ def _bracketed_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]
     match = _BRACKETED.match(text)
     if match is None or not any(MEASURE.search(pair.key) for pair in pairs):
         return None
-    return Shape(
-        fields_of([pair for pair in pairs if pair.start != match.start(1)], others), others, match.span(1), "step"
-    )
+    group = 1 if match[1] is not None else 2
+    rest = [pair for pair in pairs if pair.start != match.start(group)]
+    return Shape(fields_of(rest, others), others, match.span(group), "step")
 
 
 def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[int, int]]) -> Shape:

@@ -15,7 +15,7 @@ from trainmon.tails.formats.numbers import NUMBER
 _NOT_A_VALUE = (
     r"\d+ days?\b(?:, \d+:\d\d:\d\d)?|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
 )
-_TOKEN = re.compile(rf"(?<![\w.@#])(?<!\w[-+])(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))")
+_TOKEN = re.compile(rf"(?:(?<![\w.@#])|(?<=\A[@#]))(?<!\w[-+])(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))")
 _GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
 _SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=/%]| ?[:=])")
 _UNIT = re.compile(
@@ -25,8 +25,8 @@ _UNIT = re.compile(
     r"(?:/\w+)+|(?:s|ms|secs?)/(?:it|iter|step|batch)|tps|[KMGT]i?B/s)"
 )
 # Separators that end the text of the key before.
-_CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–] | {2,}")
-_TRIM = " \t,;:=>|-–*#'\"[]{}~≈\\"
+_CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–—] | {2,}")
+_TRIM = " \t,;:=>|-–—*#'\"[]{}~≈\\"
 _WORDS = re.compile(r"[ \t]*([A-Za-z][\w/%]*(?: [A-Za-z][\w/%]*){0,3})\s*(?=$|[|,;\t])")
 _KEY_AHEAD = re.compile(r" [A-Za-z][\w ]{0,60}[:=]")
 _WORD_VALUE = re.compile(r"[\w\]]=(?:\"[^\"]*\"|'[^']*'|[^\s\"'=]+)\s+")  # ``msg="train step" step=``
@@ -38,6 +38,16 @@ _AT_STEP = re.compile(
     re.IGNORECASE,
 )
 _IS = frozenset({":", "=", "is", "was", "->", "=>", "-", "–"})
+# "After 10 steps: loss 2.5", "10 steps | loss 2.5": the word behind the number tells what it counts.
+_COUNTED_STEPS = re.compile(
+    r" ?(?:(?:training|train|optimi[sz]er|global) )?(steps?|iterations?|iters?|updates?)(?=\s*[:,|)—–-]|$)", re.I
+)
+_BEFORE_COUNT = frozenset({"", "after", "at", "completed", "done", "finished"})
+# "Train Metrics (step 100) - loss: 2.5"
+_STEP_ALONE = re.compile(r"(?:global[ _]?)?(?:step|iter(?:ation)?|update)", re.IGNORECASE)
+# "the training loss is", "with loss"
+_FILLERS = re.compile(r"^(?:the|with|a|an|and|current|our)\s+|\s+(?:is|was|of|at|to|now)$", re.IGNORECASE)
+_ABBREVIATION = re.compile(r"\b[A-Za-z]{1,4}\. (?=[A-Za-z])")  # Grad. Norm
 _MULTIPLIERS = frozenset("kKMGT")
 _COUNTED = re.compile(r"tok|param|flop", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\([^)]*\)")
@@ -93,7 +103,7 @@ def _key_before(gap: str) -> tuple[str, bool]:
         cut = match.end()
     for match in _WORD_VALUE.finditer(inner, cut):
         cut = match.end()
-    key = inner[cut:].strip(_TRIM)
+    key = _without_symbols(inner[cut:].strip(_TRIM))
     for closing, opening in ((")", "("), ("]", "[")):  # what a bracket closes belongs to what is before
         head, bracket, behind = key.partition(opening)
         if closing in head:
@@ -103,8 +113,24 @@ def _key_before(gap: str) -> tuple[str, bool]:
     if "[" in key and gap.rfind("[") > gap.rfind("]"):  # "tot_loss[loss=", which goes on behind the value
         group, _, name = key.rpartition("[")
         key = group.strip(_TRIM) if group.lower().endswith(name.lower()) else name.strip(_TRIM)
-    prose = len(key) > _MAX_KEY or key.count(" ") >= _MAX_WORDS or ". " in key or "://" in key or "--" in gap
+    key = _FILLERS.sub("", _FILLERS.sub("", key))
+    is_sentence = ". " in key and ". " in _ABBREVIATION.sub("", key)
+    prose = len(key) > _MAX_KEY or key.count(" ") >= _MAX_WORDS or is_sentence or "://" in key or "--" in gap
     return key, prose
+
+
+def _without_symbols(key: str) -> str:
+    """`key` without the emoji or bullets before it; ``∇`` and its like are names."""
+    at = 0
+    while at < len(key) and (
+        key[at] == " " or (key[at] > "\u2000" and not key[at].isalnum() and not _is_operator(key[at]))
+    ):
+        at += 1
+    return key[at:]
+
+
+def _is_operator(char: str) -> bool:
+    return "\u2200" <= char <= "\u22ff"
 
 
 def _key_behind(text: str, unit: str, end: int) -> tuple[str, int]:
@@ -168,7 +194,7 @@ class _Scanner:
         pairs = self.out.pairs
         gap = self.text[self.last_end : start]
         stripped = gap.strip()
-        if stripped == "/" and self.run:
+        if stripped in ("/", "of") and self.run:
             self.run.append((start, end, unit))
             return unit_end
         if stripped == "=" and len(self.run) > 1:  # 2497/10042=0.2487
@@ -196,12 +222,18 @@ class _Scanner:
             self.out.pairs.append(Pair(match["what"], match["what"], start, end))
             return unit_end
         name, prose = _key_before(gap)
+        if not unit and name.lower() in _BEFORE_COUNT and (counted := _COUNTED_STEPS.match(self.text, end)) is not None:
+            self.group = ""
+            self.out.pairs.append(Pair("step", "step", start, end))
+            return counted.end()
         name = _WRAPPER.sub("", name.rstrip("( ")) if gap.rstrip().endswith("(") else name
         if "(" in name and ")" not in name[name.rindex("(") :]:
             group, _, inner = name.rpartition("(")
             self.group, name = group.strip(), inner.strip()
             if not name:
                 self.group, name = "", group.strip()
+            elif _STEP_ALONE.fullmatch(name):
+                self.group = ""
         elif ")" in gap or "|" in gap or not name:
             self.group = ""
         if self.group:

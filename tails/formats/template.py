@@ -163,8 +163,9 @@ def _head(raw: str | bytes) -> float | None:
         return float(raw)
     except ValueError:
         pass
+    text = raw if isinstance(raw, str) else raw.decode("ascii", "replace")
     try:
-        return to_number(raw if isinstance(raw, str) else raw.decode("ascii", "replace"))
+        return with_multiplier(text) if text[-1:] in MULTIPLIERS else to_number(text)
     except ValueError:
         return None
 

@@ -28,6 +28,18 @@ ONE_RECORD = [
     ("iter 25 step 10: loss 3.25, iter time: 99.5ms (optimizer.step)", "loss", 10, 3.25),
     ("iteration: 10 / 90 | tokens_per_sec: 43.5K | lm_loss: 3.25", "tokens_per_sec", 10, 43500.0),
     ("step 10 | loss 3.25 | params 1.5M | mem 12.5G", "mem", 10, 12.5e9),
+    ("Train Metrics (step 10) - CTC Loss: 3.25 | Gradient Norm: 1.5", "CTC Loss", 10, 3.25),
+    ("[STATUS]: step_i: 10, training loss: 3.25", "training loss", 10, 3.25),
+    ("Step 10 | Loss: 3.25 | Grad. Norm: 1.5", "Grad. Norm", 10, 1.5),
+    ("🚀 Step 10 | 📉 Loss: 3.25 | ⚡ 12.3k tok/s", "Loss", 10, 3.25),
+    ("step 10k | loss 3.25", "loss", 10_000, 3.25),
+    ("#10 loss=3.25", "loss", 10, 3.25),
+    ("@10 loss 3.25", "loss", 10, 3.25),
+    ("Step 10 of 20: loss = 3.25", "loss", 10, 3.25),
+    ("Iteration 10 / 20 — loss: 3.25", "loss", 10, 3.25),
+    ("At step 10, the training loss is 3.25", "training loss", 10, 3.25),
+    ("After 10 steps: loss 3.25", "loss", 10, 3.25),
+    ("[10:00:01] INFO     step 10 | loss: 3.25                    train.py:88", "loss", 10, 3.25),
 ]
 
 
