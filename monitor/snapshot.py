@@ -83,11 +83,81 @@ TRIAGE_ORDER = ("job", "loss", "gradients", "step_time", "memory", "experts", "l
 
 
 @dataclass(frozen=True, slots=True)
+class JobInfo:
+    """What a scheduler (or /proc) says of a run's job. None and "" stand for what it did not say.
+
+    `id`: 4711, 4711_3 (array), 4711+1 (het job), or "pid 123". `state`, `reason`: the scheduler's own words. Times are
+    seconds since the epoch; `ends_at` is when the time limit is reached, `start_estimate` when a queued job is expected
+    to start, `asked_at` when all this was said. `exit_code` and `signal` are those of the batch script.
+    `sources`: field -> the command that told it.
+    """
+
+    id: str
+    state: str
+    name: str = ""
+    user: str = ""
+    reason: str = ""
+    nodes: str = ""
+    submitted_at: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    ends_at: float | None = None
+    start_estimate: float | None = None
+    time_left_s: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    work_dir: str = ""
+    command: str = ""
+    restarts: int | None = None
+    dependency: str = ""
+    gpus: float | None = None
+    asked_at: float = 0.0
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkAtRisk:
+    """What would be lost if the time limit came before the next checkpoint.
+
+    `steps`: trained since the last checkpoint by the time the limit is reached; `next_checkpoint_s`: until the next one is
+    due at the present pace.
+    """
+
+    time_left_s: float
+    next_checkpoint_s: float
+    last_checkpoint: float | None
+    steps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Goodput:
+    """What restarts cost. `share`: of all steps trained, those that still count; `downtime_s`: between attempts.
+
+    `downtime_s` and `gpu_hours` are None where nothing tells them.
+    """
+
+    steps_trained: float
+    steps_lost: float
+    restarts: int
+    downtime_s: float | None = None
+    gpu_hours: float | None = None
+
+    @property
+    def share(self) -> float:
+        """Useful steps of all that were trained."""
+        return 1.0 - self.steps_lost / self.steps_trained if self.steps_trained else 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class RunSnapshot:
     """All that is known of one run at one moment. `name` is unique within a fleet.
 
     `log_context` holds the raw lines around the (path, line number) of `log_context_for`, the last place a
     screen asked for; empty with `log_context_for` set when that place cannot be read any more.
+    `job`: the scheduler's word on the job that writes now (or wrote last), `job_chain`: all jobs and attempts of the run,
+    oldest first; None and empty where no scheduler knows of it.
     """
 
     name: str
@@ -124,6 +194,10 @@ class RunSnapshot:
     thresholds_source: str = "defaults, not calibrated"
     log_context: tuple[LogLine, ...] = ()
     log_context_for: tuple[str, int] | None = None
+    job: JobInfo | None = None
+    job_chain: tuple[JobInfo, ...] = ()
+    at_risk: WorkAtRisk | None = None
+    goodput: Goodput | None = None
 
 
 @dataclass(frozen=True, slots=True)
