@@ -63,7 +63,8 @@ def report(run: RunSnapshot, *, quiet: bool = False) -> str:
         if not quiet or check.verdict in (Verdict.FAIL, Verdict.WARN):
             lines += _check(check, run.episodes)
     if quiet:
-        return "\n".join(lines)
+        untold = run.verdict is Verdict.NO_DATA and run.verdict_reason
+        return "\n".join(lines + (_wrap(printable(run.verdict_reason, 400), "       ", "       ") if untold else []))
     lines += _not_checked(run, order)
     critical = sum(check.verdict is Verdict.FAIL for check in checks)
     warnings = sum(check.verdict is Verdict.WARN for check in checks)

@@ -6,14 +6,13 @@ A damaged file is said so and begun anew; one of another version, or of somebody
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import stat
-import tempfile
 from pathlib import Path
 
 import msgspec
+
+from trainmon.tails.own_files import read_private, write_private
 
 SCHEMA = "trainmon.state/1"
 _MOST_BYTES = 4_000_000
@@ -68,7 +67,7 @@ class StateFile:
         """What was remembered and ""; an empty state and one line on why, where it cannot be used."""
         empty = State(directory=self.directory)
         try:
-            raw = _read_private(self.path)
+            raw = read_private(self.path, _MOST_BYTES)
         except FileNotFoundError:
             return empty, ""
         except (OSError, ValueError) as error:
@@ -88,33 +87,11 @@ class StateFile:
         """Replaces the file in one piece; "" or one line on why it could not be written."""
         if not self._ours:
             return ""
-        folder = self.path.parent
         kept = msgspec.structs.replace(
             state, directory=self.directory, acknowledged=state.acknowledged[-_MOST_EPISODES:]
         )
-        temporary = ""
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(prefix=self.path.stem, suffix=".tmp", dir=folder)  # mode 0600
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
-            Path(temporary).replace(self.path)
+            write_private(self.path, msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
         except OSError as error:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
             return f"{self.path}: {error.strerror or error}; pins and acknowledgements will not be remembered"
         return ""
-
-
-def _read_private(path: Path) -> bytes:
-    """The bytes of a plain file of this user. Raises OSError, ValueError."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError("not a plain file")
-        if hasattr(os, "getuid") and found.st_uid != os.getuid():
-            raise ValueError("belongs to another user")
-        if found.st_size > _MOST_BYTES:
-            raise ValueError("far larger than this program writes")
-        return file.read(_MOST_BYTES)

@@ -259,6 +259,7 @@ class _BadRun:
         """A good value."""
         if self.opened:
             if self.last is not None and self.count > 1:
+                self.what = self._what(self.first or self.last, self.last)
                 found.append(
                     (row, finding("grow", self.kind, LOSS, self.severity, self.last, self.what, first=self.first))
                 )

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from trainmon.commands.common import EXIT, echo, limit_options, limits_of, say_problems
+from trainmon.commands.common import EXIT, echo, fail, limit_options, limits_of, say_problems
+
+if TYPE_CHECKING:
+    from trainmon.monitor.focus import Focus
+    from trainmon.monitor.judge import Judgement
 
 
 @click.command(epilog=EXIT)
@@ -15,12 +21,24 @@ from trainmon.commands.common import EXIT, echo, limit_options, limits_of, say_p
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.check/1) on stdout.")
 @click.option("--strict", is_flag=True, help="A WARN also gives exit status 1.")
 @click.option("-q", "--quiet", is_flag=True, help="Only what is wrong, a title line for each run.")
+@click.option("--only", multiple=True, metavar="CHECK", help="Only these checks: an id, a group (loss) or a pattern.")
+@click.option("--skip", multiple=True, metavar="CHECK", help="Not these checks.")
+@click.option("--since", "begin", metavar="STEP|TIME", help="Count from a step (12000), a time, or a time ago (2h).")
+@click.option("--max-age", metavar="TIME", help="A log whose newest data is older (10m, 2h) is not judged: status 2.")
+@click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Also write a SARIF 2.1.0 file.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")
 @limit_options
 def check(
     targets: tuple[str, ...],
     as_json: bool,
     strict: bool,
     quiet: bool,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    begin: str | None,
+    max_age: str | None,
+    sarif: Path | None,
+    junit: Path | None,
     threshold: float | None,
     window: int | None,
 ) -> None:
@@ -32,12 +50,55 @@ def check(
     from trainmon.monitor.document import check_document, dumps
     from trainmon.monitor.judge import judge
 
+    focus = _focus(only, skip, begin, max_age)
     found = judge(list(targets), cwd=Path.cwd(), limits=limits_of(threshold, window), with_scores=False)
+    if focus is not None:
+        found = _narrowed(found, targets, focus)
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)
     say_problems(found)
+    _write_for_ci(found, sarif, junit, strict=strict)
     if as_json:
         echo(dumps(check_document(found.runs, status, found.problems)))
     elif any(stability.is_worth_a_report(run) for run in found.runs):
         reports = [stability.report(run, quiet=quiet) for run in found.runs if stability.is_worth_a_report(run)]
         echo(("\n" if quiet else "\n\n").join(reports))
     sys.exit(status)
+
+
+def _focus(only: tuple[str, ...], skip: tuple[str, ...], begin: str | None, max_age: str | None) -> Focus | None:
+    """What the options ask to look at; None for everything."""
+    if not (only or skip or begin is not None or max_age is not None):
+        return None
+    from trainmon.monitor.focus import Focus
+
+    try:
+        return Focus.parse(only, skip, begin, max_age)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _narrowed(found: Judgement, targets: tuple[str, ...], focus: Focus) -> Judgement:
+    from trainmon.monitor.judge import is_one_unjudged
+
+    runs, problems = focus.apply(found.runs)
+    is_unjudged = is_one_unjudged(targets, runs, Path.cwd())
+    return replace(found, runs=runs, problems=(*found.problems, *problems), named_unjudged=is_unjudged)
+
+
+def _write_for_ci(found: Judgement, sarif: Path | None, junit: Path | None, *, strict: bool) -> None:
+    if sarif is None and junit is None:
+        return
+    from trainmon.monitor import ci_reports
+    from trainmon.monitor.document import dumps
+    from trainmon.tails.own_files import write_output
+
+    texts: dict[Path, str] = {}
+    if sarif is not None:
+        texts[sarif] = dumps(ci_reports.sarif(found.runs, found.problems, Path.cwd()))
+    if junit is not None:
+        texts[junit] = ci_reports.junit(found.runs, found.problems, strict=strict)
+    for path, text in texts.items():
+        try:
+            write_output(path, text.encode() + b"\n")
+        except OSError as error:
+            fail(f"{path}: {error.strerror or error}; choose another place for the report")

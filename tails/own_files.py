@@ -1,0 +1,62 @@
+"""Files that trainmon itself writes: replaced in one piece, private where they are state."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replaces `path` in one piece by a file that only this user may read, and makes its folder (0700) if need be.
+
+    After a crash there is the old file or the new one, never half of one. Raises OSError.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _replace(path, data, mode=0o600)
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """Writes what the user asked for: a plain file in one piece, into a device or a pipe as it is. Raises OSError."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    mask = os.umask(0)
+    os.umask(mask)
+    target = path.resolve() if path.is_symlink() else path
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~mask
+    _replace(target, data, mode=mode)
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def read_private(path: Path, most_bytes: int) -> bytes:
+    """The bytes of a plain file that belongs to this user.
+
+    Raises FileNotFoundError, OSError, and ValueError for what this user's trainmon cannot have written.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("not a plain file")
+        if hasattr(os, "getuid") and found.st_uid != os.getuid():
+            raise ValueError("belongs to another user")
+        if found.st_size > most_bytes:
+            raise ValueError("far larger than this program writes")
+        return file.read(most_bytes)
