@@ -6,7 +6,6 @@ import os
 import queue
 import resource
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from trainmon.tails.watch import POLL, Watcher
 BUDGET_BYTES = 1 << 20
 SHARED_BUDGET_BYTES = 256 << 10  # when many files are behind, so that each gets its turn soon
 _MANY = 8
-_IDLE_S = 1.0
+_IDLE_S = 5.0
 _MAX_OPEN = 512
 _MAX_CONFIG_BYTES = 1 << 20
 
@@ -120,7 +119,8 @@ class Reader(threading.Thread):
         self._follow = follow
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._sources: dict[Path, Source] = {}
-        self._backlog: deque[Path] = deque()
+        self._backlog: dict[Path, None] = {}  # what is to be polled now, in this order
+        self._new: list[tuple[bool, float, Path]] = []
         self._open: set[Path] = set()
         self._stop_event = threading.Event()
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -167,21 +167,23 @@ class Reader(threading.Thread):
     def _round(self) -> None:
         while not self._inbox.empty():
             self._inbox.get()()
+        self._sort_what_is_new()
         for path in self.watcher.wait(0.0 if self._backlog else _IDLE_S):
-            if path in self._sources and path not in self._backlog:
-                self._backlog.append(path)
+            if path in self._sources:
+                self._backlog.setdefault(path)
         budget = BUDGET_BYTES if len(self._backlog) <= _MANY else SHARED_BUDGET_BYTES
         for path in list(self._backlog):
             if self._stop_event.is_set():
                 return
-            self._backlog.popleft()
+            del self._backlog[path]
             source = self._sources.get(path)
             if source is not None and self._serve(source, budget):
-                self._backlog.append(path)
+                self._backlog[path] = None
 
     def _serve(self, source: Source, budget: int) -> bool:
         """Polls `source` once; True when more is there at once."""
-        self.busy_with = (str(source.path), self._clock.monotonic())
+        began = self._clock.monotonic()
+        self.busy_with = (str(source.path), began)
         try:
             item, more = self._poll(source, budget)
         except Exception as error:  # the top of this worker: one source that fails must not stop the others
@@ -196,7 +198,9 @@ class Reader(threading.Thread):
             self._forget(source.path)
             return False
         if not more:
-            self.watcher.polled(source.path, changed=has_news)
+            took_s = self._clock.monotonic() - began
+            age_s = item.status.newest_age_s
+            self.watcher.polled(source.path, changed=has_news, age_s=age_s, cost_s=None if has_news else took_s)
         return more
 
     def _poll(self, source: Source, budget: int) -> tuple[IntakeItem, bool]:
@@ -248,17 +252,20 @@ class Reader(threading.Thread):
         self.watcher.interrupt()
 
     def _add(self, source: Source) -> None:
+        self.busy_with = (str(source.path), self._clock.monotonic())
         self._sources[source.path] = source
         by = self.watcher.add(source.path, self.mount) if self._follow else POLL
         if isinstance(source.tail, Tail):
             source.tail.watched_by = by
-        self._backlog.append(source.path)
-        # Settings come first: they hold from the first record on. Then the newest: somebody waits for those.
-        self._backlog = deque(sorted(self._backlog, key=lambda path: (not self._is_config(path), _age(path))))
+        self._new.append((source.role != "config", _age(source.path), source.path))
+        self.busy_with = None
 
-    def _is_config(self, path: Path) -> bool:
-        source = self._sources.get(path)
-        return source is not None and source.role == "config"
+    def _sort_what_is_new(self) -> None:
+        """Settings come first: they hold from the first record on. Then the newest: somebody waits for those."""
+        if self._new:
+            fresh = [path for _, _, path in sorted(self._new)]
+            self._backlog = dict.fromkeys((*fresh, *self._backlog))
+            self._new.clear()
 
     def _forget(self, path: Path) -> None:
         self._sources.pop(path, None)
@@ -279,11 +286,14 @@ class Reader(threading.Thread):
 
     def _answer(self, answer: Lines, path: Path, line_no: int, context: int) -> None:
         source = self._sources.get(path)
+        self.busy_with = (str(path), self._clock.monotonic())
         try:
             tail = source.tail if source is not None else None
             answer.set_result(tail.line_at(line_no, context) if isinstance(tail, Tail) else [])
         except Exception as error:  # the top of this worker: who waits for the lines is told
             answer.set_exception(error)
+        finally:
+            self.busy_with = None
 
 
 def failed(source: Source, error: Exception) -> IntakeItem:
