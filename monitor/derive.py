@@ -13,10 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
+from trainmon.monitor.derive_eval import EvaluationRule, MediaRule
 from trainmon.monitor.derive_experts import ExpertRule
+from trainmon.monitor.derive_groups import GlobalMeanRule, GroupRule
+from trainmon.monitor.derive_layers import EncoderRule, ResidualRule, UpdateRule
 from trainmon.monitor.derive_ranks import RankRule
-from trainmon.monitor.derive_system import ComputeRule, MemoryShareRule, StepTimeRule, TokenRateRule
-from trainmon.monitor.derive_training import ClipRateRule, EvaluationRule, ReplayRule, ResidualRule, SkipRule
+from trainmon.monitor.derive_system import ComputeRule, FragmentationRule, MemoryShareRule, StepTimeRule, TokenRateRule
+from trainmon.monitor.derive_training import ClipRateRule, ReplayRule, SkipRule
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, Mark, MarkArray, Note
@@ -101,14 +104,20 @@ class Derivation:
         self._logged: set[SignalKey] = set()
         self._rules: Sequence[Rule] = (
             RankRule(),
+            GlobalMeanRule(),
+            GroupRule(),
             StepTimeRule(),
             TokenRateRule(facts),
             ComputeRule(facts),
             MemoryShareRule(facts),
+            FragmentationRule(),
             ClipRateRule(limits, facts),
-            ExpertRule(),
+            ExpertRule(facts),
+            UpdateRule(),
             ResidualRule(),
+            EncoderRule(),
             EvaluationRule(facts),
+            MediaRule(),
             SkipRule(),
             ReplayRule(),
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from trainmon.monitor.derive_base import DerivationRule, DraftLike
+from trainmon.monitor.derive_base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.frame import SignalKey
 from trainmon.tails.record import FloatArray
 
@@ -12,13 +14,27 @@ _TEXT = "from the load of each expert"
 
 
 class ExpertRule(DerivationRule):
-    """MaxVio = (max_i c_i - mean c) / mean c = I - 1, H_norm = -sum p_i log p_i / log E, layer by layer.
+    """By layer and for the worst layer: an average over layers would hide the one that collapses.
+
+    MaxVio = (max_i c_i - mean c) / mean c = I - 1, H_norm = -sum p_i log p_i / log E, layer by layer.
 
     A layer that no token reached on a row is missing there, not 0. Without a layer label the loads are one layer's.
+    The same over the loads of expert-parallel shards, logged, or added from those of their experts where the facts
+    tell the number of shards (experts in order, as many on each).
     """
 
+    def __init__(self, facts: Mapping[str, float | str]) -> None:
+        self._facts = facts
+
     def apply(self, draft: DraftLike) -> None:
-        """Puts `moe.maxvio`, `moe.imbalance` and `moe.entropy` a layer, and the worst layer's without label."""
+        """Puts `moe.maxvio`, `moe.imbalance`, `moe.shard_imbalance` and `moe.entropy`."""
+        if "moe.load" in draft.families:
+            self._experts(draft)
+        shards = self._shards(draft)
+        if shards:
+            _put_worst(draft, "moe.shard_imbalance", shards, "MaxVio over the shards' loads (D12)")
+
+    def _experts(self, draft: DraftLike) -> None:
         layers: dict[str, list[SignalKey]] = {}
         for key in draft.families.get("moe.load", ()):
             labels = dict(key.labels)
@@ -39,6 +55,44 @@ class ExpertRule(DerivationRule):
             highest = np.fmax.reduce(worst)
             draft.put(SignalKey("moe.maxvio"), highest, f"largest over the layers, {_TEXT} (D12)")
             draft.put(SignalKey("moe.imbalance"), highest + 1.0, f"largest over the layers, {_TEXT} (D12)")
+
+    def _shards(self, draft: DraftLike) -> dict[str, FloatArray]:
+        """Layer -> MaxVio over its shards."""
+        layers: dict[str, dict[str, FloatArray]] = {}
+        for key in draft.families.get("moe.shard_load", ()):
+            labels = dict(key.labels)
+            if "shard" in labels:
+                layers.setdefault(labels.get("layer", ""), {})[labels["shard"]] = draft.columns[key]
+        if not layers:
+            layers = self._shards_of_experts(draft)
+        tables = {layer: np.array(list(shards.values())) for layer, shards in layers.items() if len(shards) > 1}
+        return {layer: balance(table)[0] for layer, table in tables.items()}
+
+    def _shards_of_experts(self, draft: DraftLike) -> dict[str, dict[str, FloatArray]]:
+        count = number_fact(self._facts, "expert_parallel_size")
+        if count is None or count < 2 or "moe.load" not in draft.families:
+            return {}
+        layers: dict[str, list[tuple[int, FloatArray]]] = {}
+        for key in draft.families["moe.load"]:
+            labels = dict(key.labels)
+            if labels.get("expert", "").isdigit():
+                layers.setdefault(labels.get("layer", ""), []).append((int(labels["expert"]), draft.columns[key]))
+        found: dict[str, dict[str, FloatArray]] = {}
+        for layer, experts in layers.items():
+            if len(experts) % int(count):
+                continue
+            experts.sort(key=lambda pair: pair[0])
+            each = len(experts) // int(count)
+            loads = np.array([load for _, load in experts]).reshape(int(count), each, -1)
+            found[layer] = {str(shard): loads[shard].sum(axis=0) for shard in range(int(count))}
+        return found
+
+
+def _put_worst(draft: DraftLike, signal: str, layers: Mapping[str, FloatArray], text: str) -> None:
+    for layer, values in layers.items():
+        draft.put(SignalKey(signal, (("layer", layer),) if layer else ()), values, text)
+    if "" not in layers:
+        draft.put(SignalKey(signal), np.fmax.reduce(list(layers.values())), f"largest over the layers of {text}")
 
 
 def balance(loads: FloatArray) -> tuple[FloatArray, FloatArray]:

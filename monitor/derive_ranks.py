@@ -12,6 +12,7 @@ from trainmon.monitor.rows import BoolArray
 from trainmon.tails.record import FloatArray
 
 _EPS = 1e-12
+_FAMILIES = ("loss.rank", "sys.rank_memory", "sys.rank_step_time", "sys.comm_wait", "sys.data_wait")
 
 
 class RankRule(DerivationRule):
@@ -22,7 +23,7 @@ class RankRule(DerivationRule):
     """
 
     def __init__(self) -> None:
-        self._steps = {family: _RankStep() for family in ("loss.rank", "sys.rank_memory", "sys.rank_step_time")}
+        self._steps = {family: RankStep() for family in _FAMILIES}
 
     def new_attempt(self) -> None:
         """What ranks said of a step of the attempt before is void."""
@@ -30,9 +31,11 @@ class RankRule(DerivationRule):
             step.clear()
 
     def apply(self, draft: DraftLike) -> None:
-        """Puts `loss.worst_rank`, `sys.step_time`, `sys.peak_memory` and `sys.straggler`."""
+        """Puts `loss.worst_rank`, `sys.step_time`, `sys.peak_memory`, `sys.straggler` and the longest waits."""
         self._max(draft, "loss.rank", SignalKey("loss.worst_rank"))
         self._max(draft, "sys.rank_memory", SignalKey("sys.peak_memory"))
+        self._max(draft, "sys.comm_wait", SignalKey("sys.comm_wait"))
+        self._max(draft, "sys.data_wait", SignalKey("sys.data_wait"))
         times = self._max(draft, "sys.rank_step_time", SignalKey("sys.step_time"))
         if times is not None:
             ratio = _over_rows(np.nanmax, times) / (_over_rows(np.nanmedian, times) + _EPS)
@@ -42,12 +45,12 @@ class RankRule(DerivationRule):
         keys = [key for key in draft.families.get(family, ()) if key.labels]
         if not keys:
             return None
-        table = self._steps[family].gather(draft, keys)
+        table = np.array(list(self._steps[family].gather(draft, keys).values()))
         draft.put(key, _over_rows(np.nanmax, table), f"maximum over the ranks of {family} (D2)")
         return table
 
 
-class _RankStep:
+class RankStep:
     """What each rank has reported at the newest step. `ranks`: all that ever reported."""
 
     def __init__(self) -> None:
@@ -59,8 +62,8 @@ class _RankStep:
         self._step = np.nan
         self._told: dict[SignalKey, float] = {}
 
-    def gather(self, draft: DraftLike, keys: list[SignalKey]) -> FloatArray:
-        """(ranks, n): all ranks' values on rows at which a step is complete, else NaN."""
+    def gather(self, draft: DraftLike, keys: list[SignalKey]) -> dict[SignalKey, FloatArray]:
+        """Each rank's (n,) values on rows at which a step is complete, else NaN."""
         table = np.array([draft.columns[key] for key in keys])
         known = ~np.isnan(table)
         many = known.sum(axis=0)
@@ -71,7 +74,7 @@ class _RankStep:
             other = np.flatnonzero(draft.frame.steps[rows] != draft.frame.steps[rows[-1:]])
             for row in rows[int(other[-1]) if len(other) else 0 :].tolist():
                 self._hear(float(draft.frame.steps[row]), keys, table[:, row], known[:, row])
-            return table
+            return dict(zip(keys, table, strict=True))
         return self._over_rows_of_ranks(draft, keys, table, known)
 
     def _hear(self, step: float, keys: list[SignalKey], values: FloatArray, known: BoolArray) -> dict[SignalKey, float]:
@@ -84,7 +87,7 @@ class _RankStep:
 
     def _over_rows_of_ranks(
         self, draft: DraftLike, keys: list[SignalKey], table: FloatArray, known: BoolArray
-    ) -> FloatArray:
+    ) -> dict[SignalKey, FloatArray]:
         found: list[tuple[int, dict[SignalKey, float]]] = []
         for row in np.flatnonzero(known.any(axis=0)).tolist():
             step = float(draft.frame.steps[row])
@@ -97,10 +100,10 @@ class _RankStep:
                 found.append((row, own))
             elif len(self._told) == len(self.ranks) and len(self.ranks) > 1:
                 found.append((row, dict(self._told)))
-        result = np.full((max(len(self.ranks), 1), len(draft)), np.nan)
+        result = {key: np.full(len(draft), np.nan) for key in (*self.ranks, *keys)}
         for row, told in found:
             for key, value in told.items():
-                result[self.ranks[key], row] = value
+                result[key][row] = value
         return result
 
 

@@ -194,3 +194,17 @@ class MemoryShareRule(DerivationRule):
         capacity = number_fact(self._facts, "gpu_memory_bytes")
         if peak is not None and capacity is not None:
             draft.put(SignalKey("sys.memory_share"), peak / capacity, "peak memory over the card's capacity")
+
+
+class FragmentationRule(DerivationRule):
+    """Fragmentation = reserved - allocated memory, of the same row."""
+
+    def apply(self, draft: DraftLike) -> None:
+        """Puts `sys.fragmentation`, bytes."""
+        if "sys.reserved_memory" not in draft.families:
+            return
+        peak = draft.column("sys.peak_memory")
+        reserved = draft.column("sys.reserved_memory")
+        if peak is not None and reserved is not None:
+            idle = reserved - peak
+            draft.put(SignalKey("sys.fragmentation"), np.where(idle >= 0, idle, np.nan), "reserved - allocated memory")

@@ -1,4 +1,4 @@
-"""D4, D7, D14, D16: clip rate, skipped and replayed steps, residual angle, perplexity and bits per byte."""
+"""D4 and D7: clip rate, skipped and replayed steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _FEWEST_VALUES: Final = 20
 _REPLAYED_STEPS: Final = 100
 _REMEMBERED_LOSSES: Final = 4096
 _REPLAY_TOLERANCE: Final = 1e-3
-_LARGEST_NLL: Final = 700.0  # exp overflows above
 
 
 class ClipRateRule(DerivationRule):
@@ -133,38 +132,3 @@ class ReplayRule(DerivationRule):
                 self._bad += 1
             column[row] = self._bad
         draft.put(SignalKey("count.bad_replays"), column, "losses of steps trained again against the first time (D7)")
-
-
-class ResidualRule(DerivationRule):
-    """D14: B = 1 - cos(s, a) and A = arccos(cos(s, a)) / pi, each from the other."""
-
-    def apply(self, draft: DraftLike) -> None:
-        """Puts `residual.angle` and `residual.block_importance`."""
-        for key in draft.families.get("residual.block_importance", ()):
-            cosine = np.clip(1.0 - draft.columns[key], -1.0, 1.0)
-            draft.put(SignalKey("residual.angle", key.labels), np.arccos(cosine) / np.pi, "block importance (D14)")
-        for key in draft.families.get("residual.angle", ()):
-            importance = 1.0 - np.cos(draft.columns[key] * np.pi)
-            draft.put(SignalKey("residual.block_importance", key.labels), importance, "residual angle (D14)")
-
-
-class EvaluationRule(DerivationRule):
-    """D16: PPL = exp(NLL); BPB = NLL * tokens / bytes / log 2, where the facts tell the bytes of a token."""
-
-    def __init__(self, facts: Mapping[str, float | str]) -> None:
-        self._facts = facts
-
-    def apply(self, draft: DraftLike) -> None:
-        """Puts `eval.perplexity`, `eval.nll` and `eval.bits_per_byte`."""
-        width = number_fact(self._facts, "bytes_per_token")
-        for key in draft.families.get("eval.nll", ()):
-            nll = draft.columns[key]
-            fits = np.where(nll < _LARGEST_NLL, nll, np.nan)
-            draft.put(SignalKey("eval.perplexity", key.labels), np.exp(fits), "exp(held-out loss) (D16)")
-            if width is not None:
-                bits = nll / width / np.log(2.0)
-                draft.put(SignalKey("eval.bits_per_byte", key.labels), bits, "held-out loss / bytes / log 2 (D16)")
-        for key in draft.families.get("eval.perplexity", ()):
-            values = draft.columns[key]
-            nll = np.log(values, out=np.full(len(values), np.nan), where=np.isfinite(values) & (values > 0))
-            draft.put(SignalKey("eval.nll", key.labels), nll, "log of the perplexity (D16)")
