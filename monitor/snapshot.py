@@ -121,8 +121,8 @@ class JobInfo:
 class WorkAtRisk:
     """What would be lost if the time limit came before the next checkpoint.
 
-    `steps`: trained since the last checkpoint by the time the limit is reached; `next_checkpoint_s`: until the next one is
-    due at the present pace.
+    `steps`: trained since the last checkpoint by the time the limit is reached; `next_checkpoint_s`: until the next
+    one is due at the present pace.
     """
 
     time_left_s: float
@@ -156,8 +156,8 @@ class RunSnapshot:
 
     `log_context` holds the raw lines around the (path, line number) of `log_context_for`, the last place a
     screen asked for; empty with `log_context_for` set when that place cannot be read any more.
-    `job`: the scheduler's word on the job that writes now (or wrote last), `job_chain`: all jobs and attempts of the run,
-    oldest first; None and empty where no scheduler knows of it.
+    `job`: the scheduler's word on the job that writes now (or wrote last), `job_chain`: all jobs and attempts of the
+    run, oldest first; None and empty where no scheduler knows of it.
     """
 
     name: str
