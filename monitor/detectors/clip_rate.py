@@ -13,9 +13,9 @@ from trainmon.monitor.detectors.common import (
     Found,
     Place,
     finding,
+    finite,
     in_order,
     number_fact,
-    numbers,
     place,
     result,
     resumed,
@@ -70,20 +70,21 @@ class ClipRate(Detector):
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads the gradient norm."""
-        rows, steps, values = numbers(frame, GRAD)
-        if not rows:
+        own = finite(frame, GRAD)
+        if not len(own):
             return ()
         if frame.attempt != self._attempt:
-            if self._attempt is not None and not resumed(self._last_step, steps[0]):
+            first = float(own.steps[0])
+            if self._attempt is not None and not resumed(self._last_step, first):
                 self._forget()
-            elif self.first is not None and steps[0] <= self.first.step:
+            elif self.first is not None and first <= self.first.step:
                 self.first, self.opened = None, False
             self._attempt = frame.attempt
         found: Found = []
-        rates = self.share.extend(np.array(values) > self.clip)
+        rates = self.share.extend(own.values > self.clip)
         skip = min(max(SETTLE * self.share.window - 1 - self.count, 0), len(rates))
-        self.count += len(values)
-        self._last_step = steps[-1]
+        self.count += len(own)
+        self._last_step = float(own.steps[-1])
         if skip == len(rates):
             return ()
         lowest = np.minimum.accumulate(np.concatenate([[self.base], rates[skip:]]))[1:]
@@ -91,7 +92,7 @@ class ClipRate(Detector):
             for i in range(skip, len(rates)):
                 self.base = float(lowest[i - skip])
                 if self.first is not None or rates[i] > self.base + self.rise:
-                    self._risen(frame, rows[i], float(rates[i]), found)
+                    self._risen(frame, int(own.rows[i]), float(rates[i]), found)
         self.base = float(lowest[-1])
         return in_order(found)
 

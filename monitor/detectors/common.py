@@ -87,10 +87,10 @@ _NO_VALUES: FloatArray = np.empty(0)
 _memo: tuple[Frame | None, dict[SignalKey, Finite]] = (None, {})
 
 
-def log_of(values: FloatArray) -> FloatArray:
-    """(n,) log(x + EPS), of contiguous values whichever way they came; NaN for values that are not above 0."""
+def log_of(values: FloatArray, eps: float = EPS) -> FloatArray:
+    """(n,) log(x + eps); NaN for values that are not above 0."""
     logs = np.full(len(values), math.nan)
-    return np.asarray(np.log(np.ascontiguousarray(values) + EPS, out=logs, where=values > 0))
+    return np.asarray(np.log(values + eps, out=logs, where=values > 0))
 
 
 def finite(frame: Frame, key: SignalKey) -> Finite:

@@ -6,7 +6,9 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed, same_value
+import numpy as np
+
+from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 
@@ -18,6 +20,8 @@ BLOWN = 10.0  # the newest value alone is enough at this multiple of the level .
 WORSE = 3.0  # ... when it is this many times worse than anything before it
 RUNAWAY = 100.0  # any sign: beyond so many times the largest size before, and beyond 100
 LEAST = 0.1  # nats: a smaller rise says nothing with so few values
+_WORTH = 64  # fewer values are read one by one
+_STRETCH = 256
 
 
 class Divergence:
@@ -49,16 +53,43 @@ class Divergence:
 
     def feed(self, frame: Frame, found: Found, policy_from: int) -> None:
         """Reads the rows of `frame`; from row `policy_from` on the loss is a policy's."""
-        rows, steps, values = numbers(frame, self.key)
-        if not rows:
+        own = finite(frame, self.key)
+        if not len(own):
             return
+        first = float(own.steps[0])
         if frame.attempt != self._attempt:
-            if self._attempt is not None and not resumed(self._last_step, steps[0]):
+            if self._attempt is not None and not resumed(self._last_step, first):
                 self._forget()
-            elif self.open is not None and steps[0] <= self.open.step:
+            elif self.open is not None and first <= self.open.step:
                 self._forget()  # a roll-back past the fault leaves it behind
             self._attempt = frame.attempt
             self._last_step = math.nan
+        at = 0
+        while at < len(own):
+            at += self._pass_over(own, at)
+            until = min(at + _STRETCH, len(own))
+            self._one_by_one(frame, own, at, until, policy_from, found)
+            at = until
+        self.newest = place(frame, int(own.rows[-1]), float(own.values[-1]))
+
+    def _pass_over(self, own: Finite, start: int) -> int:
+        """Takes in values among which nothing can be judged, many at once; how many."""
+        if self.count <= SMALL or self.open is not None or len(own) - start < _WORTH:
+            return 0
+        steps, values = own.steps[start:], own.values[start:]
+        stop = (np.abs(values) >= RUNAWAY) | (np.diff(steps, prepend=self._last_step) == 0)
+        n = int(np.argmax(stop)) if stop.any() else len(values)
+        if n < _WORTH:
+            return 0
+        self.worst_before = max(self.worst_before, self.values[-1], float(values[: n - 1].max()))
+        self.values.extend(values[max(n - BEFORE - LAST, 0) : n].tolist())
+        self.count += n
+        self._last_step = float(steps[n - 1])
+        return n
+
+    def _one_by_one(self, frame: Frame, own: Finite, start: int, end: int, policy_from: int, found: Found) -> None:
+        where = slice(start, end)
+        rows, steps, values = own.rows[where].tolist(), own.steps[where].tolist(), own.values[where].tolist()
         last_value = self.values[-1] if self.values else math.nan
         held, worst = self.values, self.worst_before
         for i, x in enumerate(values):
@@ -77,7 +108,6 @@ class Divergence:
                 worst = self.worst_before
             last_value = x
         self.worst_before = worst
-        self.newest = place(frame, rows[-1], values[-1])
 
     def _forget(self) -> None:
         self.values.clear()

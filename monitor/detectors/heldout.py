@@ -6,13 +6,17 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
+import numpy as np
+
 from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import (
+    Finite,
     Found,
     Place,
     SeriesDetector,
     Track,
     finding,
+    finite,
     numbers,
     place,
     result,
@@ -197,12 +201,10 @@ class HeldOut(SeriesDetector):
         keys = sorted(
             (key for key in frame.columns if key.signal in HELD_OUT), key=lambda key: HELD_OUT.index(key.signal)
         )
-        rows, _, values = numbers(frame, LOSS)
         if not keys:
-            for x in values:
-                self.train.mean.update(x)
+            self.train.mean.extend(finite(frame, LOSS).values)
             return ()
-        self._in_step(frame, keys, rows, values, found)
+        self._in_step(frame, keys, finite(frame, LOSS), found)
         found.sort(key=lambda pair: pair[0])
         return [said for _, said in found]
 
@@ -213,13 +215,13 @@ class HeldOut(SeriesDetector):
             return not any(other.signal != ACCURACY for other in self.tracks)
         return not any(other.labels == key.labels and HELD_OUT.index(other.signal) < place for other in self.tracks)
 
-    def _in_step(self, frame: Frame, keys: list[SignalKey], rows: list[int], values: list[float], found: Found) -> None:
+    def _in_step(self, frame: Frame, keys: list[SignalKey], loss: Finite, found: Found) -> None:
         evaluations = sorted((row, at) for at, key in enumerate(keys) for row in numbers(frame, key).rows)
+        before = np.searchsorted(loss.rows, [row for row, _ in evaluations], side="right").tolist()
         i = 0
-        for row, at in evaluations:
-            while i < len(rows) and rows[i] <= row:
-                self.train.mean.update(values[i])
-                i += 1
+        for (row, at), until in zip(evaluations, before, strict=True):
+            self.train.mean.extend(loss.values[i:until])
+            i = until
             key = keys[at]
             track = self.tracks.get(key)
             if track is None:
@@ -228,8 +230,7 @@ class HeldOut(SeriesDetector):
                 track = self.tracks[key] = self.make_track(key)
             assert isinstance(track, HeldOutTrack)
             track.one(frame, row, float(frame.columns[key][row]), found)
-        for x in values[i:]:
-            self.train.mean.update(x)
+        self.train.mean.extend(loss.values[i:])
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

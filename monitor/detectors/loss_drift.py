@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
+import numpy as np
+
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
@@ -20,11 +22,21 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.divergence import Divergence
-from trainmon.monitor.detectors.shift_track import BLOCKS, Block, BlockSeries, change_point
+from trainmon.monitor.detectors.shift_track import (
+    BLOCKS,
+    Block,
+    Blocks,
+    BlockSeries,
+    change_point,
+    mean_of,
+    means_of,
+)
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.rows import BoolArray
 from trainmon.monitor.stats.batch_noise import BatchNoise
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray
 
 LOSS = SignalKey("loss.train")
 LEVEL_BLOCKS = 20  # the level is the mean of 20 block medians: at least 500 steps and 100 values
@@ -59,10 +71,10 @@ class DriftTrack:
         self.judged = 0
         self.highest = 0.0
         self.open: _Rise | None = None
-        self.series = BlockSeries(key, self.steps / LEVEL_BLOCKS, math.ceil(self.values / LEVEL_BLOCKS), self._on_block)
-        self.series.on_restart = self._restart
+        self.series = BlockSeries(key, self.steps / LEVEL_BLOCKS, math.ceil(self.values / LEVEL_BLOCKS), self)
 
-    def _restart(self, carries_on: bool, step: float) -> None:
+    def on_restart(self, carries_on: bool, step: float) -> None:
+        """What the attempt before has left behind is forgotten."""
         self.blocks.clear()
         self.noise.interrupt()
         if self.open is not None and step <= self.open.first.step:
@@ -75,13 +87,14 @@ class DriftTrack:
             self.open = None
             self.steepest = 0.0
 
-    def _on_block(self, block: Block, row: int, found: Found) -> None:
+    def on_block(self, block: Block, row: int, found: Found) -> None:
+        """Compares the newest level with the lowest."""
         self.blocks.append(block)
         self.noise.update(block.u)
         if len(self.blocks) < LEVEL_BLOCKS:
             return
         recent = [b.u for b in list(self.blocks)[-LEVEL_BLOCKS:]]
-        level = sum(recent) / LEVEL_BLOCKS
+        level = mean_of(recent)
         if level < self.lowest:
             self.lowest, self.lowest_at = level, block.last
             self.since_values = 0
@@ -89,8 +102,44 @@ class DriftTrack:
         else:
             self.since_values += block.size
             now, then = recent[-BLOCKS:], recent[-2 * BLOCKS : -BLOCKS]
-            self.steepest = max(self.steepest, (sum(now) - sum(then)) / BLOCKS)
+            self.steepest = max(self.steepest, mean_of(now) - mean_of(then))
         self._judge(level, recent, block, row, found)
+
+    def pass_over(self, blocks: Blocks, start: int) -> int:
+        """Blocks at which neither mean lies 5% above the lowest level need no look at the noise."""
+        if self.open is not None or len(self.blocks) < LEVEL_BLOCKS:
+            return start
+        before = [b.u for b in list(self.blocks)[1 - LEVEL_BLOCKS :]]
+        us = np.concatenate([before, blocks.us[start:]])
+        levels = means_of(us, LEVEL_BLOCKS)
+        lows = np.minimum.accumulate(np.concatenate([[self.lowest], levels]))
+        rises = levels - lows[1:]
+        short = means_of(us[LEVEL_BLOCKS - SHORT_BLOCKS :], SHORT_BLOCKS) - lows[1:]
+        high = (rises >= self.warn) | (short >= self.warn)
+        count = int(np.argmax(high)) if high.any() else len(levels)
+        if count:
+            self._keep(blocks, start, count, us, levels < lows[:-1], lows)
+            self.judged += count
+            self.highest = max(self.highest, float(rises[:count].max()))
+        return start + count
+
+    def _keep(
+        self, blocks: Blocks, start: int, count: int, us: FloatArray, is_lower: BoolArray, lows: FloatArray
+    ) -> None:
+        """Takes in `count` blocks from `start` on; `us` begins with those before them."""
+        lower = np.flatnonzero(is_lower[:count])
+        since = 0
+        if len(lower):
+            since = int(lower[-1]) + 1
+            self.lowest, self.lowest_at = float(lows[since]), blocks.block(start + since - 1).last
+            self.since_values = 0
+            self.steepest = 0.0
+        if since < count:
+            self.since_values += blocks.size * (count - since)
+            segments = means_of(us[LEVEL_BLOCKS - 2 * BLOCKS + since : LEVEL_BLOCKS - 1 + count], BLOCKS)
+            self.steepest = max(self.steepest, float((segments[BLOCKS:] - segments[:-BLOCKS]).max()))
+        self.noise.extend(us[LEVEL_BLOCKS - 1 :][:count])
+        self.blocks.extend(blocks.tail(start, start + count, 2 * LEVEL_BLOCKS + BLOCKS))
 
     def _judge(self, level: float, recent: list[float], block: Block, row: int, found: Found) -> None:
         self.judged += 1
@@ -104,7 +153,7 @@ class DriftTrack:
         if block.last.step - at.step < self.steps or self.since_values < LEAST_VALUES:
             return
         rise = level - self.lowest
-        short = sum(recent[-SHORT_BLOCKS:]) / SHORT_BLOCKS - self.lowest
+        short = mean_of(recent[-SHORT_BLOCKS:]) - self.lowest
         lucky = self._luck()
         slow = rise >= max(self.warn, self.sigmas * self.noise.sigma(LEVEL_BLOCKS, LEVEL_BLOCKS) + lucky)
         soon = short >= max(self.warn, SHORT_SIGMAS * self.noise.sigma(SHORT_BLOCKS, LEVEL_BLOCKS) + lucky)

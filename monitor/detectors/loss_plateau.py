@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,11 +11,12 @@ import numpy as np
 
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
+    Finite,
     Place,
     Rl,
     finding,
+    finite,
     number_fact,
-    numbers,
     place,
     result,
     resumed,
@@ -63,44 +63,31 @@ class _Curve:
         self.usable = True
         self._begin: Place | None = None
         self._steps = 0.0
-        self._us: list[float] = []
+        self._values: list[float] = []
 
-    def feed(self, frame: Frame, rows: list[int], steps: list[float], values: list[float]) -> None:
+    def feed(self, frame: Frame, own: Finite, end: int) -> None:
         """Values in order; a value below 0 makes the curve useless, a 0 is passed over."""
-        if len(values) >= self.join and min(values) > 0:
-            self._feed_plain(frame, rows, steps, values)
-            return
-        us, log = self._us, math.log
-        for row, step, x in zip(rows, steps, values, strict=True):
-            if x <= 0:
-                self.usable = self.usable and x == 0
-                continue
-            if not us:
-                self._begin = place(frame, row, x)
-            us.append(log(x))
-            self._steps += step
-            if len(us) >= self.join:
-                self._close()
-
-    def _feed_plain(self, frame: Frame, rows: list[int], steps: list[float], values: list[float]) -> None:
-        """As `feed`, point by point, where all values are above 0."""
+        rows, steps, values = own.rows[:end], own.steps[:end], own.values[:end]
+        if not (positive := values > 0).all():
+            self.usable = self.usable and float(values.min()) >= 0
+            rows, steps, values = rows[positive], steps[positive], values[positive]
         at = 0
         while at < len(values):
-            if not self._us:
-                self._begin = place(frame, rows[at], values[at])
-            end = at + self.join - len(self._us)
-            self._us += map(math.log, values[at:end])
-            for step in steps[at:end]:  # not `sum`, which rounds in another way from Python 3.12 on
-                self._steps += step
-            if len(self._us) >= self.join:
+            stop = min(at + self.join - len(self._values), len(values))
+            if not self._values:
+                self._begin = place(frame, int(rows[at]), float(values[at]))
+            self._values += values[at:stop].tolist()
+            # A running sum: numpy's own adds up in another order.
+            self._steps = float(np.add.accumulate(np.concatenate([[self._steps], steps[at:stop]]))[-1])
+            if len(self._values) >= self.join:
                 self._close()
-            at = end
+            at = stop
 
     def _close(self) -> None:
-        us = self._us
+        count = len(self._values)
         assert self._begin is not None
-        self.points.append((self._steps / len(us), sorted(us)[len(us) // 2], self._begin))
-        us.clear()
+        self.points.append((self._steps / count, math.log(sorted(self._values)[count // 2]), self._begin))
+        self._values.clear()
         self._steps = 0.0
         if len(self.points) >= MOST_POINTS:
             pairs = zip(self.points[::2], self.points[1::2], strict=True)
@@ -110,7 +97,7 @@ class _Curve:
     def clear(self) -> None:
         """Begins anew."""
         self.points, self.join, self._steps = [], 1, 0.0
-        self._us.clear()
+        self._values.clear()
 
 
 class LossPlateau(Detector):
@@ -146,18 +133,16 @@ class LossPlateau(Detector):
                 self.lr_peak = 0.0
             self._attempt = frame.attempt
         self._last_step = float(frame.steps[-1])
-        values = numbers(frame, LR).values
-        if values:
-            self.lr_peak = max(self.lr_peak, max(values))
-            self.lr = values[-1]
+        rates = finite(frame, LR).values
+        if len(rates):
+            self.lr_peak = max(self.lr_peak, float(rates.max()))
+            self.lr = float(rates[-1])
         until = self.rl.first_row(frame)
-        rows, steps, values = numbers(frame, LOSS)
-        if rows and rows[-1] >= until:
-            keep = bisect_left(rows, until)
-            rows, steps, values = rows[:keep], steps[:keep], values[:keep]
-        if rows:
-            self.curve.feed(frame, rows, steps, values)
-            self.last = place(frame, rows[-1], values[-1])
+        own = finite(frame, LOSS)
+        end = int(np.searchsorted(own.rows, until))
+        if end:
+            self.curve.feed(frame, own, end)
+            self.last = place(frame, int(own.rows[end - 1]), float(own.values[end - 1]))
         return ()
 
     def window(self) -> float:

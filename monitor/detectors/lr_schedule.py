@@ -13,9 +13,9 @@ from trainmon.monitor.detectors.common import (
     Found,
     Place,
     finding,
+    finite,
     in_order,
     number_fact,
-    numbers,
     place,
     result,
     seen,
@@ -27,7 +27,7 @@ from trainmon.monitor.detectors.recipes import recipe_peak_lr
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import FloatArray
+from trainmon.tails.record import FloatArray, IntArray
 
 LOSS = SignalKey("loss.train")
 LATE = 100.0  # a log that begins later than this, or than 0.1% of the run, does not show the start
@@ -81,37 +81,36 @@ class LrSchedule(Detector):
         return in_order(found)
 
     def _feed(self, group: _Schedule, key: SignalKey, frame: Frame, found: Found) -> None:
-        rows, steps, values = numbers(frame, key)
-        if not rows:
+        own = finite(frame, key)
+        if not len(own):
             return
-        restart = group.lineage.enter(frame.attempt, steps[0])
+        rows, at, lr = own.rows, own.steps, own.values
+        first, last = float(at[0]), float(at[-1])
+        restart = group.lineage.enter(frame.attempt, first)
         if restart is not None:
             if restart.resumed:
                 # It goes on from restored optimiser state: no warm-up is due, and a smaller step is no jump.
                 group.last = math.nan
             else:
                 group.forget()
-        group.lineage.saw(steps[0], steps[-1], len(steps))
-        lr = np.array(values)
-        at = np.array(steps)
+        group.lineage.saw(first, last, len(own))
         if not group.count:
-            group.first, group.first_step = values[0], steps[0]
-        later = np.flatnonzero(at > group.first_step)
-        if math.isnan(group.second_step) and len(later):
-            group.second_step = steps[int(later[0])]
+            group.first, group.first_step = float(lr[0]), first
+        if math.isnan(group.second_step) and len(later := np.flatnonzero(at > group.first_step)):
+            group.second_step = float(at[later[0]])
         self._jumps(group, key, frame, rows, lr, at, found)
         top = int(lr.argmax())
-        if values[top] > group.peak:
-            group.peak, group.peak_step = values[top], steps[top]
-        group.count += len(values)
-        group.last, group.last_step = values[-1], steps[-1]
+        if lr[top] > group.peak:
+            group.peak, group.peak_step = float(lr[top]), float(at[top])
+        group.count += len(own)
+        group.last, group.last_step = float(lr[-1]), last
 
     def _jumps(
         self,
         group: _Schedule,
         key: SignalKey,
         frame: Frame,
-        rows: list[int],
+        rows: IntArray,
         lr: FloatArray,
         at: FloatArray,
         found: Found,
@@ -125,10 +124,11 @@ class LrSchedule(Detector):
         for i in np.flatnonzero(jumps).tolist():
             if at[i] <= before_at[i]:
                 continue
-            place_ = place(frame, rows[i], float(lr[i]))
+            row = int(rows[i])
+            place_ = place(frame, row, float(lr[i]))
             what = f"learning rate jumped from {before[i]:.3g} to {lr[i]:.3g} at step {at[i]:.15g}"
-            found.append((rows[i], finding("open", "lr_jump", key, Severity.INFO, place_, what)))
-            found.append((rows[i], finding("recover", "lr_jump", key, Severity.INFO, place_, what)))
+            found.append((row, finding("open", "lr_jump", key, Severity.INFO, place_, what)))
+            found.append((row, finding("recover", "lr_jump", key, Severity.INFO, place_, what)))
 
     def _total(self) -> float | None:
         return number_fact(self.facts, "total_steps")
@@ -242,14 +242,15 @@ class _Start:
         column = frame.columns.get(LOSS)
         if column is None:
             return
-        rows, steps, values = numbers(frame, LOSS)
+        own = finite(frame, LOSS)
         if frame.attempt != self._attempt:
             self._attempt = frame.attempt
-            if rows and steps[0] <= 10:
+            if len(own) and own.steps[0] <= 10:
                 self.values, self.first_bad = [], None
         if len(self.values) < 2000:
-            left = 2000 - len(self.values)
-            self.values += [place(frame, row, x) for row, x in zip(rows[:left], values[:left], strict=True)]
+            left = slice(2000 - len(self.values))
+            ones = zip(own.rows[left].tolist(), own.values[left].tolist(), strict=True)
+            self.values += [place(frame, row, x) for row, x in ones]
         if self.first_bad is None:
             marks = frame.marks.get(LOSS)
             bad = np.flatnonzero((marks >= 2) & (marks <= 4)) if marks is not None else np.empty(0, np.int64)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place
+import numpy as np
+
+from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.decaying import DecayingSum
 
 UNTRAINED = 3.0  # nats: a run that begins lower was trained before, and its noise says nothing of instability
 LEARNED = 0.35  # the run has learned once its level is below this share of where it began
@@ -16,6 +19,7 @@ ABOVE = math.log(2.5)  # and it stands so far above the level
 FADE = 0.02  # of the level: the exponentially weighted mean of log loss over some 50 values
 TIMES = 5
 WITHIN = 1000  # values
+_FEW = 16  # values that are back are looked at alone unless one in so many is
 
 
 class Recurrence:
@@ -28,7 +32,7 @@ class Recurrence:
     def __init__(self, key: SignalKey) -> None:
         self.key = key
         self.begin = math.nan
-        self.level = math.nan
+        self.level = DecayingSum(1 - FADE)
         self.count = 0
         self.hits: list[tuple[int, Place]] = []
         self.total = 0
@@ -39,30 +43,50 @@ class Recurrence:
 
     def feed(self, frame: Frame, found: Found, until: int) -> None:
         """Reads the rows of `frame` before row `until`."""
-        rows, _, values = numbers(frame, self.key)
-        if frame.attempt != self._attempt and values:
+        own = finite(frame, self.key)
+        if frame.attempt != self._attempt and len(own):
             self._attempt = frame.attempt
-            self.begin = values[0]
-            self.level = math.log(values[0]) if values[0] > 0 else 0.0
+            first = float(own.values[0])
+            self.begin = first
+            self.level = DecayingSum(1 - FADE, math.log(first) if first > 0 else 0.0)
             self.count, self.hits, self.opened, self.first, self.worst = 0, [], False, None, None
         if not self.begin >= UNTRAINED:
             return
-        level, keep = self.level, 1 - FADE
-        bar, low, log = BACK * self.begin, math.log(LEARNED * self.begin), math.log
-        for x, row in zip(values, rows, strict=True):
-            if row >= until:
-                break
+        count = int(np.searchsorted(own.rows, until))
+        back = np.flatnonzero(own.values[:count] >= BACK * self.begin)
+        if self.opened or len(back) * _FEW > count:
+            self._one_by_one(frame, own, 0, count, found)
+            return
+        at = 0
+        for one in back.tolist():
+            self._pass_over(own, at, one)
+            at = one + 1
+            self._one_by_one(frame, own, one, at, found)
+            if self.opened:
+                self._one_by_one(frame, own, at, count, found)
+                return
+        self._pass_over(own, at, count)
+
+    def _pass_over(self, own: Finite, start: int, end: int) -> None:
+        """Takes in values that are not back, while nothing is open."""
+        logs = own.logs[start:end]
+        self.count += end - start
+        self.level.extend(FADE * (logs if not np.isnan(logs).any() else logs[~np.isnan(logs)]))
+
+    def _one_by_one(self, frame: Frame, own: Finite, start: int, end: int, found: Found) -> None:
+        bar, low = BACK * self.begin, math.log(LEARNED * self.begin)
+        where = slice(start, end)
+        ones = (own.rows[where].tolist(), own.values[where].tolist(), own.logs[where].tolist())
+        for row, x, u in zip(*ones, strict=True):
             self.count += 1
             if x <= 0:
                 continue
-            u = log(x)
-            if x >= bar and level < low and u > level + ABOVE:
+            if x >= bar and self.level.value < low and u > self.level.value + ABOVE:
                 self._hit(place(frame, row, x), row, found)
             elif self.opened and self.count - self.hits[-1][0] >= WITHIN:
                 found.append((row, self._said("recover", place(frame, row, x))))
                 self.opened = False
-            level = keep * level + FADE * u
-        self.level = level
+            self.level.update(FADE * u)
 
     def _hit(self, at: Place, row: int, found: Found) -> None:
         self.hits = [hit for hit in self.hits if hit[0] > self.count - WITHIN]

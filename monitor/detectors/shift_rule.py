@@ -7,9 +7,20 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
+import numpy as np
+
 from trainmon.monitor.detectors.common import Found, Place, finding
 from trainmon.monitor.detectors.heldout_trend import HeldOutTrend, fell
-from trainmon.monitor.detectors.shift_track import BLOCKS, Block, BlockSeries, change_point, robust_sigma
+from trainmon.monitor.detectors.shift_track import (
+    BLOCKS,
+    Block,
+    Blocks,
+    BlockSeries,
+    change_point,
+    mean_of,
+    means_of,
+    robust_sigma,
+)
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
@@ -50,15 +61,15 @@ class ShiftTrack:
         self.highest = -math.inf
         self.open: _OpenShift | None = None
         self.series = BlockSeries(
-            key, limits["shift.steps"] / BLOCKS, max(1, math.ceil(limits["shift.values"] / BLOCKS)), self._on_block
+            key, limits["shift.steps"] / BLOCKS, max(1, math.ceil(limits["shift.values"] / BLOCKS)), self
         )
-        self.series.on_restart = self._restart
 
     def feed(self, frame: Frame, found: Found, until: int | None = None) -> None:
         """Reads the rows of `frame`."""
         self.series.feed(frame, found, until)
 
-    def _restart(self, carries_on: bool, step: float) -> None:
+    def on_restart(self, carries_on: bool, step: float) -> None:
+        """What the attempt before has left behind is forgotten."""
         while self.blocks and self.blocks[-1].last.step >= step:
             self.blocks.pop()  # the branch that a roll-back abandons is not the level before
         if self.open is not None and step <= self.open.first.step:
@@ -68,7 +79,8 @@ class ShiftTrack:
             self.gaps.clear()
             self.open = None
 
-    def _on_block(self, block: Block, row: int, found: Found) -> None:
+    def on_block(self, block: Block, row: int, found: Found) -> None:
+        """Compares the newest four blocks with the level before them."""
         self.blocks.append(block)
         if self.open is not None:
             self._go_on(self.open, block, row, found)
@@ -79,7 +91,7 @@ class ShiftTrack:
         reference = sorted(b.u for b in recent[:REFERENCE])
         level = (reference[REFERENCE // 2 - 1] + reference[REFERENCE // 2]) / 2
         segment = [b.u for b in recent[REFERENCE:]]
-        gap = sum(segment) / BLOCKS - level
+        gap = mean_of(segment) - level
         if len(self.gaps) >= MIN_GAPS:
             self.judged += 1
             self.highest = max(self.highest, gap)
@@ -91,6 +103,25 @@ class ShiftTrack:
                 found.append((row, self._said("open", self.open, block.last)))
                 return
         self.gaps.append(gap)
+
+    def pass_over(self, blocks: Blocks, start: int) -> int:
+        """Blocks whose gap is below +5% need no look at the noise."""
+        if self.open is not None or len(self.blocks) < REFERENCE + BLOCKS or len(self.gaps) < MIN_GAPS:
+            return start
+        before = list(self.blocks)[1:]
+        us = np.concatenate([[b.u for b in before], blocks.us[start:]])
+        windows = np.lib.stride_tricks.sliding_window_view(us, REFERENCE + BLOCKS)
+        reference = np.sort(windows[:, :REFERENCE], axis=1)
+        level = (reference[:, REFERENCE // 2 - 1] + reference[:, REFERENCE // 2]) / 2
+        gaps = means_of(us[REFERENCE:], BLOCKS) - level
+        high = gaps > self.warn
+        count = int(np.argmax(high)) if high.any() else len(gaps)
+        if count:
+            self.judged += count
+            self.highest = max(self.highest, float(gaps[:count].max()))
+            self.gaps.extend(gaps[max(0, count - GAPS) : count].tolist())
+            self.blocks.extend(blocks.tail(start, start + count, REFERENCE + BLOCKS))
+        return start + count
 
     def _bar(self) -> float:
         """What a gap must exceed: +5%, and the noise of the gaps so far.
@@ -166,7 +197,7 @@ class _OpenShift:
 
     def weigh(self, track: ShiftTrack, segment: list[float], row: int) -> bool:
         """Sets gap, severity and words from the latest four blocks; whether there is news."""
-        gap = sum(segment) / len(segment) - self.level
+        gap = mean_of(segment) - self.level
         self.gap = max(self.gap, gap)
         before = self.severity
         bar = max(track.fail, FAIL_NOISE * self.threshold)

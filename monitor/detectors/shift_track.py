@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from trainmon.monitor.detectors.common import Found, Numbers, Place, numbers, place, resumed, same_value
+from trainmon.monitor.detectors.common import Finite, Found, Place, finite, log_of, place, resumed, same_value
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.tails.record import FloatArray
 
 _WORTH = 64  # fewer values are read one by one
+_BLOCK_STRETCH = 8
+_LOOK = 64  # blocks
 BLOCKS = 4  # a segment, the shortest stretch that is a level, is four blocks
 
 
 class Block(NamedTuple):
-    """A closed block: its median of u, the number of values, their spread, where it began and ended."""
+    """A closed block: its median of u, the number of values, where it began and ended."""
 
     u: float
     size: int
-    spread: float
     first: Place
     last: Place
     values: tuple[float, ...]
@@ -30,22 +30,78 @@ class Block(NamedTuple):
     lines: tuple[int, ...]
 
 
+class Blocks:
+    """(m,) blocks of `size` values each, closed one after the other; `us` their medians, `rows` where each closed."""
+
+    def __init__(self, frame: Frame, own: Finite, start: int, count: int, size: int) -> None:
+        self.size = size
+        values = np.sort(own.values[start : start + count * size].reshape(count, size), axis=1)
+        self.us = log_of((values[:, (size - 1) // 2] + values[:, size // 2]) / 2, eps=0.0)
+        self._frame = frame
+        self._own = own
+        self._start = start
+
+    def __len__(self) -> int:
+        return len(self.us)
+
+    def row(self, index: int) -> int:
+        """The row of the frame that closed a block."""
+        return int(self._own.rows[self._start + (index + 1) * self.size - 1])
+
+    def last_step(self, index: int) -> float:
+        """The step at which a block ended."""
+        return float(self._own.steps[self._start + (index + 1) * self.size - 1])
+
+    def block(self, index: int) -> Block:
+        """One block with all its values."""
+        begin = self._start + index * self.size
+        where = slice(begin, begin + self.size)
+        rows = self._own.rows[where]
+        values = self._own.values[where].tolist()
+        return Block(
+            float(self.us[index]),
+            self.size,
+            place(self._frame, int(rows[0]), values[0]),
+            place(self._frame, int(rows[-1]), values[-1]),
+            tuple(values),
+            tuple(self._own.steps[where].tolist()),
+            tuple(self._frame.lines[rows].tolist()),
+        )
+
+    def tail(self, start: int, end: int, most: int) -> list[Block]:
+        """The last `most` of the blocks from `start` to `end`."""
+        return [self.block(index) for index in range(max(start, end - most), end)]
+
+
+class OnBlocks(Protocol):
+    """What follows the blocks of a series."""
+
+    def on_block(self, block: Block, row: int, found: Found) -> None:
+        """Takes in one block, which row `row` closed."""
+        ...
+
+    def pass_over(self, blocks: Blocks, start: int) -> int:
+        """Takes in the blocks from `start` on among which nothing is to be told; the first that may be."""
+        ...
+
+    def on_restart(self, carries_on: bool, step: float) -> None:
+        """An attempt begins at `step`; whether it carries the one before on."""
+        ...
+
+
 class BlockSeries:
     """Cuts a series into blocks of at least `values` values and `steps` steps, from the start of each attempt.
 
-    Where a block ends depends on the rows alone. Each closed block goes to `on_block`, with the row that closed it.
+    Where a block ends depends on the rows alone. Each closed block goes to `listener`, with the row that closed it.
     u is the logarithm of the value; series with values below 0 are left alone (`usable` turns false).
     """
 
-    def __init__(
-        self, key: SignalKey, steps: float, values: int, on_block: Callable[[Block, int, Found], None]
-    ) -> None:
+    def __init__(self, key: SignalKey, steps: float, values: int, listener: OnBlocks) -> None:
         self.key = key
         self.min_steps = steps
         self.min_values = values
-        self.on_block = on_block
         self.usable = True
-        self.on_restart: Callable[[bool, float], None] = lambda _carries_on, _step: None
+        self._listener = listener
         self._buffer: list[float] = []
         self._steps: list[float] = []
         self._lines: list[int] = []
@@ -58,28 +114,87 @@ class BlockSeries:
         """Reads the rows of `frame` (those before row `until`)."""
         if not self.usable:
             return
-        rows, steps, values = numbers(frame, self.key)
-        if not rows:
+        own = finite(frame, self.key)
+        if not len(own):
             return
         if frame.attempt != self._attempt:
             if self._attempt is not None:
-                self.on_restart(resumed(self._last_step, steps[0]), steps[0])
+                first = float(own.steps[0])
+                self._listener.on_restart(resumed(self._last_step, first), first)
             self._buffer, self._steps, self._lines = [], [], []
             self._attempt = frame.attempt
             self._last_step = math.nan
-        lines = (frame.lines if len(rows) == len(frame) else frame.lines[rows]).tolist()
-        limit = len(rows) if until is None else bisect_left(rows, until)
-        if limit >= _WORTH and _is_plain(steps, values, limit, self._last_step):
-            self._feed_plain(frame, Numbers(rows[:limit], steps[:limit], values[:limit]), lines, found)
+        end = len(own) if until is None else int(np.searchsorted(own.rows, until))
+        if end < _WORTH or not self._is_plain(own, end):
+            self._one_by_one(frame, own, 0, end, found)
             return
+        at = self._fill(frame, own, 0, end, found) if self._buffer else 0
+        look = _LOOK
+        while at < end:
+            size, count = self._even(own.steps[at:end], look)
+            if count * size < _WORTH:
+                at = self._fill(frame, own, at, end, found)
+            else:
+                self._close_many(Blocks(frame, own, at, count, size), found)
+                at += count * size
+                self._last_step, self._last_value = float(own.steps[at - 1]), float(own.values[at - 1])
+            look = 4 * look if count == look else _LOOK
+
+    def _is_plain(self, own: Finite, end: int) -> bool:
+        """Whether steps only rise and all values are above 0."""
+        before = -math.inf if math.isnan(self._last_step) else self._last_step
+        rises = np.diff(own.steps[:end], prepend=before) > 0
+        return bool(rises.all()) and float(own.values[:end].min()) > 0
+
+    def _last_of(self, steps: FloatArray, first: float) -> int:
+        """The first of `steps`, which rise, that is far enough from `first` to end a block."""
+        span = self.min_steps - 1
+        at = int(np.searchsorted(steps, first + span))
+        while at and steps[at - 1] - first >= span:  # the sum above was rounded
+            at -= 1
+        while at < len(steps) and steps[at] - first < span:
+            at += 1
+        return at
+
+    def _even(self, steps: FloatArray, most: int) -> tuple[int, int]:
+        """How many values the next block has, and how many blocks in a row, up to `most`, have as many."""
+        span = self.min_steps - 1
+        size = max(self._last_of(steps, float(steps[0])) + 1, self.min_values)
+        whole = min(len(steps) // size, most)
+        if not whole:
+            return size, 0
+        blocks = steps[: whole * size].reshape(whole, size)
+        even = blocks[:, -1] - blocks[:, 0] >= span
+        if size > self.min_values:
+            even &= blocks[:, -2] - blocks[:, 0] < span
+        return size, whole if even.all() else int(np.argmin(even))
+
+    def _close_many(self, blocks: Blocks, found: Found) -> None:
+        at, stretch = 0, _BLOCK_STRETCH
+        while at < len(blocks):
+            passed = self._listener.pass_over(blocks, at)
+            stretch = _BLOCK_STRETCH if passed > at else 2 * stretch
+            at = min(passed + stretch, len(blocks))
+            for index in range(passed, at):
+                self._listener.on_block(blocks.block(index), blocks.row(index), found)
+
+    def _fill(self, frame: Frame, own: Finite, start: int, end: int, found: Found) -> int:
+        """Reads the values of one block; where the next one begins."""
+        steps = own.steps[start:end]
+        first = self._steps[0] if self._steps else float(steps[0])
+        need = max(self._last_of(steps, first) + 1, self.min_values - len(self._buffer), 1)
+        stop = min(start + need, end)
+        self._one_by_one(frame, own, start, stop, found)
+        return stop
+
+    def _one_by_one(self, frame: Frame, own: Finite, start: int, end: int, found: Found) -> None:
+        where = slice(start, end)
+        rows, steps, values = own.rows[where].tolist(), own.steps[where].tolist(), own.values[where].tolist()
+        lines = frame.lines[own.rows[where]].tolist()
         last_step, last_value = self._last_step, self._last_value
-        buffer, buffer_steps, buffer_lines = self._buffer, self._steps, self._lines
         need, span = self.min_values, self.min_steps - 1
         for i, x in enumerate(values):
-            row = rows[i]
-            if until is not None and row >= until:
-                break
-            step = steps[i]
+            row, step = rows[i], steps[i]
             if step == last_step and same_value(x, last_value):
                 continue
             last_step, last_value = step, x
@@ -88,49 +203,24 @@ class BlockSeries:
                     self.usable = False
                     return
                 continue
-            if not buffer:
+            if not self._buffer:
                 self._begin = place(frame, row, x)
-            buffer.append(x)
-            buffer_steps.append(step)
-            buffer_lines.append(lines[i])
-            if len(buffer) >= need and step - buffer_steps[0] >= span:
+            self._buffer.append(x)
+            self._steps.append(step)
+            self._lines.append(lines[i])
+            if len(self._buffer) >= need and step - self._steps[0] >= span:
                 self._close(frame, row, x, found)
-                buffer, buffer_steps, buffer_lines = self._buffer, self._steps, self._lines
         self._last_step, self._last_value = last_step, last_value
-
-    def _feed_plain(self, frame: Frame, numbers: Numbers, lines: list[int], found: Found) -> None:
-        """As `feed`, block by block, where steps only rise and all values are above 0."""
-        rows, steps, values = numbers
-        need, span = self.min_values, self.min_steps - 1
-        at = 0
-        while at < len(values):
-            begun = len(self._buffer)
-            if not begun:
-                self._begin = place(frame, rows[at], values[at])
-            first = self._steps[0] if begun else steps[at]
-            last = max(at + need - begun - 1, bisect_left(steps, first + span, at), at)
-            while last < len(steps) and steps[last] - first < span:  # rounding of steps that are no integers
-                last += 1
-            self._buffer += values[at : last + 1]
-            self._steps += steps[at : last + 1]
-            self._lines += lines[at : last + 1]
-            at = last + 1
-            if last < len(values):
-                self._close(frame, rows[last], values[last], found)
-        self._last_step, self._last_value = steps[-1], values[-1]
 
     def _close(self, frame: Frame, row: int, x: float, found: Found) -> None:
         ranked = sorted(self._buffer)
         n = len(ranked)
         middle = (ranked[(n - 1) // 2] + ranked[n // 2]) / 2
-        low, high = ranked[n // 4], ranked[(3 * n) // 4]
-        spread = math.log(high / low) / 1.349 if low > 0 else 0.0
         begin = self._begin
         assert begin is not None
         block = Block(
-            math.log(middle),
+            float(log_of(np.array([middle]), eps=0.0)[0]),
             n,
-            spread,
             begin,
             place(frame, row, x),
             tuple(self._buffer),
@@ -138,12 +228,7 @@ class BlockSeries:
             tuple(self._lines),
         )
         self._buffer, self._steps, self._lines = [], [], []
-        self.on_block(block, row, found)
-
-
-def _is_plain(steps: list[float], values: list[float], limit: int, last_step: float) -> bool:
-    rises = np.diff(np.array(steps[:limit]), prepend=-math.inf if math.isnan(last_step) else last_step) > 0
-    return min(values[:limit]) > 0 and bool(rises.all())
+        self._listener.on_block(block, row, found)
 
 
 def change_point(blocks: list[Block]) -> Place:
@@ -170,3 +255,20 @@ def robust_sigma(values: deque[float] | list[float]) -> float:
         return 0.0
     x = np.array(values)
     return 1.4826 * float(np.median(np.abs(x - np.median(x))))
+
+
+def mean_of(us: list[float]) -> float:
+    """The mean, added up from the first to the last: `sum` rounds in another way from Python 3.12 on."""
+    total = 0.0
+    for u in us:
+        total += u
+    return total / len(us)
+
+
+def means_of(us: FloatArray, size: int) -> FloatArray:
+    """(n - size + 1,) `mean_of` of each `size` values in a row."""
+    count = len(us) - size + 1
+    total = us[:count].copy()
+    for at in range(1, size):
+        total += us[at : at + count]
+    return total / size

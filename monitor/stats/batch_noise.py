@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections import deque
 
+import numpy as np
+
+from trainmon.tails.record import FloatArray
+
 KEPT = 60
 FEWEST = {5: 4, 10: 4, 20: 8}  # size of a batch -> third differences until it counts
 CAUTION = 1.5  # while there are few batches
@@ -26,12 +30,28 @@ class _Batches:
         self.count += 1
         if self.count < self.size:
             return
-        self.means.append(self.sum / self.size)
+        self._close(self.sum)
+
+    def _close(self, total: float) -> None:
+        self.means.append(total / self.size)
         self.sum, self.count = 0.0, 0
         if len(self.means) == 4:
             a, b, c, d = self.means
             self.thirds.append(abs(a - 3 * b + 3 * c - d))
             self._variance = None
+
+    def extend(self, values: FloatArray) -> None:
+        """Takes (n,) values in. Totals are running sums, as `update` adds up; only the newest ones are kept."""
+        first = min(-self.count % self.size, len(values))
+        whole = (len(values) - first) // self.size
+        for x in values[:first].tolist():
+            self.update(x)
+        if whole:
+            blocks = values[first : first + whole * self.size].reshape(whole, self.size)[-(KEPT + 4) :]
+            for total in np.add.accumulate(blocks, axis=1)[:, -1].tolist():
+                self._close(total)
+        for x in values[first + whole * self.size :].tolist():
+            self.update(x)
 
     @property
     def variance(self) -> float:
@@ -66,6 +86,11 @@ class BatchNoise:
         """Takes one value in."""
         for batches in self._batches:
             batches.update(x)
+
+    def extend(self, values: FloatArray) -> None:
+        """Takes (n,) values in, one after the other."""
+        for batches in self._batches:
+            batches.extend(values)
 
     def interrupt(self) -> None:
         """What comes does not continue what was: no batch spans the gap."""

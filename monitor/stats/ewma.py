@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from trainmon.monitor.stats.decaying import DecayingSum
+from trainmon.tails.record import FloatArray
+
 
 class Ewma:
     """Mean with weights (1 - alpha)^age, corrected for its start (as Adam corrects its moments).
@@ -15,22 +18,28 @@ class Ewma:
     1.428571
     """
 
-    __slots__ = ("_sum", "_weight", "alpha")
+    __slots__ = ("_count", "_sum", "alpha")
 
     def __init__(self, alpha: float) -> None:
         if not 0 < alpha <= 1:
             raise ValueError("alpha lies in (0, 1]")
         self.alpha = alpha
-        self._sum = 0.0
-        self._weight = 0.0
+        self._sum = DecayingSum(1 - alpha)
+        self._count = 0
 
     def update(self, x: float) -> None:
         """Takes one value in."""
-        keep = 1 - self.alpha
-        self._sum = keep * self._sum + x
-        self._weight = keep * self._weight + 1
+        self._sum.update(x)
+        self._count += 1
+
+    def extend(self, values: FloatArray) -> None:
+        """Takes (n,) values in, one after the other."""
+        self._sum.extend(values)
+        self._count += len(values)
 
     @property
     def value(self) -> float:
         """The weighted mean; NaN before the first value."""
-        return self._sum / self._weight if self._weight else float("nan")
+        if not self._count:
+            return float("nan")
+        return self._sum.value * self.alpha / (1 - (1 - self.alpha) ** self._count)

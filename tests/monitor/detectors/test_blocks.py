@@ -8,25 +8,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmon.monitor.detectors import shift_track
-from trainmon.monitor.detectors.shift_track import Block, BlockSeries
+from trainmon.monitor.detectors.common import Found
+from trainmon.monitor.detectors.shift_track import Block, Blocks, BlockSeries
 from trainmon.monitor.frame import Frame, SignalKey
 
 LOSS = SignalKey("loss.train")
 
 
+class Kept:
+    """Keeps the blocks, some of them passed over."""
+
+    def __init__(self) -> None:
+        self.closed: list[tuple[Block, int]] = []
+        self.first_row = 0
+
+    def on_block(self, block: Block, row: int, found: Found) -> None:
+        del found
+        self.closed.append((block, row + self.first_row))
+
+    def pass_over(self, blocks: Blocks, start: int) -> int:
+        end = start + (len(blocks) - start) // 2
+        passed = zip(blocks.tail(start, end, end - start), map(blocks.row, range(start, end)), strict=True)
+        self.closed += [(block, row + self.first_row) for block, row in passed]
+        return end
+
+    def on_restart(self, carries_on: bool, step: float) -> None:
+        raise AssertionError((carries_on, step))
+
+
 def blocks(
     values: list[float], steps: list[float], size: tuple[float, int], cuts: list[int]
 ) -> list[tuple[Block, int]]:
-    closed: list[tuple[Block, int]] = []
-    rows = 0
-    series = BlockSeries(LOSS, size[0], size[1], lambda block, row, _: closed.append((block, row + rows)))
+    kept = Kept()
+    series = BlockSeries(LOSS, size[0], size[1], kept)
     for begin, end in zip([0, *cuts], [*cuts, len(values)], strict=True):
-        rows = begin
+        kept.first_row = begin
         where = slice(begin, end)
         column = np.array(values[where])
         at = np.array(steps[where])
         series.feed(Frame(0, "log", at, at, np.arange(begin, end), {LOSS: column}), [])
-    return closed
+    return kept.closed
 
 
 @settings(max_examples=100, deadline=None)
