@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, get_args
 
@@ -92,7 +93,7 @@ class StructPlan:
         columns: Columns = {}
         marks: Marks = {}
         if self._plain:
-            rows = np.array(list(map(msgspec.structs.astuple, records)), np.float64)
+            rows = _rows(records, len(self._numbers))
             odd = ~np.isfinite(rows)
             for index, (key, getter, _) in enumerate(self._numbers):
                 if odd[:, index].any():
@@ -179,6 +180,15 @@ class StructPlan:
                 self._table.flatten(key, value, put, None)
         for name, cells in inner.items():
             _put(columns, marks, name, cells)
+
+
+def _rows(records: list[Any], width: int) -> FloatArray:
+    """(n, width) the fields of `records`, all of them numbers or None."""
+    rows = map(msgspec.structs.astuple, records)
+    try:
+        return np.fromiter(chain.from_iterable(rows), np.float64, len(records) * width).reshape(-1, width)
+    except TypeError:  # a None among them: slower, and NaN in its place
+        return np.array(list(map(msgspec.structs.astuple, records)), np.float64)
 
 
 def _struct(fields: list[tuple[str, Any, Any]], names: dict[str, str]) -> type:
