@@ -1,0 +1,125 @@
+"""What a log's own last words say of how the job ended: the first thing that broke, or who stopped it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from trainmon.monitor.snapshot import State
+from trainmon.tails.record import Note, NoteKind
+
+# What broke the job, and what somebody or something else did to it.
+BROKEN: Final[dict[NoteKind, State]] = {
+    NoteKind.CUDA_OOM: State.OOM,
+    NoteKind.HOST_OOM: State.OOM,
+    NoteKind.NCCL_TIMEOUT: State.CRASHED,
+    NoteKind.INIT_TIMEOUT: State.CRASHED,
+    NoteKind.XID: State.CRASHED,
+    NoteKind.SEGFAULT: State.CRASHED,
+    NoteKind.TRACEBACK: State.CRASHED,
+    NoteKind.ERROR: State.CRASHED,
+    NoteKind.NODE_FAIL: State.NODE_FAIL,
+    NoteKind.SIGKILL: State.CRASHED,
+}
+STOPPED: Final[dict[NoteKind, State]] = {
+    NoteKind.TIME_LIMIT: State.TIME_LIMIT,
+    NoteKind.PREEMPTED: State.PREEMPTED,
+    NoteKind.CANCELLED: State.CANCELLED,
+    NoteKind.KEYBOARD_INTERRUPT: State.CANCELLED,
+    NoteKind.SIGTERM: State.CANCELLED,
+    NoteKind.SIGHUP: State.CANCELLED,
+}
+# Where several lines tell of it, the more telling one names the cause (a time limit is also a cancel and a SIGTERM).
+_TELLING: Final = (
+    NoteKind.NODE_FAIL,
+    NoteKind.CUDA_OOM,
+    NoteKind.HOST_OOM,
+    NoteKind.XID,
+    NoteKind.NCCL_TIMEOUT,
+    NoteKind.INIT_TIMEOUT,
+    NoteKind.SEGFAULT,
+    NoteKind.TRACEBACK,
+    NoteKind.ERROR,
+    NoteKind.SIGKILL,
+    NoteKind.TIME_LIMIT,
+    NoteKind.PREEMPTED,
+    NoteKind.CANCELLED,
+    NoteKind.KEYBOARD_INTERRUPT,
+    NoteKind.SIGTERM,
+    NoteKind.SIGHUP,
+)
+# Errors of a program that has only just started: they cannot come from the job that was stopped before them.
+_START_UP: Final = ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError")
+_GOT_SIGNAL = re.compile(r"SignalException: .*got signal: (\d+)")
+_SIGNALS = {1: NoteKind.SIGHUP, 2: NoteKind.KEYBOARD_INTERRUPT, 9: NoteKind.SIGKILL, 15: NoteKind.SIGTERM}
+
+
+def in_order(notes: Iterable[Note]) -> list[Note]:
+    """The notes of each source by line, signals told as such."""
+    return sorted((_understood(note) for note in notes), key=lambda note: (note.source, note.line_no))
+
+
+def _understood(note: Note) -> Note:
+    """A traceback whose exception is a signal tells of that signal, not of a fault in the program."""
+    if note.kind not in (NoteKind.TRACEBACK, NoteKind.ERROR):
+        return note
+    if note.text.startswith("KeyboardInterrupt"):
+        return replace(note, kind=NoteKind.KEYBOARD_INTERRUPT)
+    found = _GOT_SIGNAL.search(note.text)
+    kind = _SIGNALS.get(int(found.group(1))) if found else None
+    return replace(note, kind=kind) if kind is not None else note
+
+
+def cause_of(notes: Sequence[Note]) -> Note | None:
+    """The note that ended the job: what broke first wins, unless somebody had stopped the job before it.
+
+    Launches after a failure open new chapters; the first chapter that something broke in tells the cause, since
+    what a relaunch dies of at once is often a consequence.
+    """
+    stopped: Note | None = None
+    for chapter in _chapters(notes):
+        ended = _chapter_cause(chapter)
+        if ended is not None and ended.kind in BROKEN:
+            return ended
+        stopped = ended or stopped
+    return stopped
+
+
+def _chapters(notes: Sequence[Note]) -> list[list[Note]]:
+    """The notes that may end a job, cut where a new launch follows a failure."""
+    chapters: list[list[Note]] = [[]]
+    for note in notes:
+        if note.kind is NoteKind.LAUNCH:
+            if chapters[-1]:
+                chapters.append([])
+        elif not note.teardown and (note.kind in BROKEN or note.kind in STOPPED):
+            if chapters[-1] and note.text.startswith(_START_UP):
+                chapters.append([])
+            chapters[-1].append(note)
+    return chapters
+
+
+def _chapter_cause(fatal: Sequence[Note]) -> Note | None:
+    if not fatal:
+        return None
+    broken = [note for note in fatal if note.kind in BROKEN]
+    stopped = [note for note in fatal if note.kind in STOPPED]
+    if broken and not (stopped and _before(stopped[0], broken[0])):
+        return min(broken[:20], key=lambda note: _TELLING.index(note.kind))
+    return min(stopped or broken, key=lambda note: (_TELLING.index(note.kind), not _is_specific(note)))
+
+
+def _is_specific(note: Note) -> bool:
+    return "*** JOB" in note.text or "SignalException" in note.text
+
+
+def _before(first: Note, second: Note) -> bool:
+    return first.source == second.source and first.line_no < second.line_no
+
+
+def outlived(notes: Sequence[Note]) -> str | None:
+    """The last error the run went on after."""
+    errors = [note for note in notes if note.kind in BROKEN and not note.teardown]
+    return errors[-1].text if errors else None
