@@ -10,6 +10,7 @@ from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, V
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job import JobState, Pulse, job_state
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, State, TriageStep
+from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.triage import walk
 from trainmon.tails.record import NoteKind
 from trainmon.tails.status import FileStatus, LogLine
@@ -95,7 +96,7 @@ def assemble(
         rl=engine.rl,
         log_context=log_context,
         log_context_for=log_context_for,
-        thresholds_source=_thresholds_source(checks),
+        thresholds_source=_thresholds_source(engine.limits),
     )
 
 
@@ -222,9 +223,10 @@ def _eta_s(
     return (total - span[1]) * recent[len(recent) // 2] if recent and total > span[1] else None
 
 
-def _thresholds_source(checks: Sequence[CheckResult]) -> str:
-    sources = {str(check.thresholds["source"]) for check in checks if "source" in check.thresholds}
-    return "defaults, not calibrated" if sources <= {"default"} else ", ".join(sorted(sources - {"default"}))
+def _thresholds_source(limits: Thresholds) -> str:
+    """Where the thresholds that are no defaults come from."""
+    sources = sorted({limits.source(name) for name in limits.values})
+    return ", ".join(sources) if sources else "defaults, not calibrated"
 
 
 def _number(value: float | str | None) -> float | None:

@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import PurePath
 
 from trainmon.monitor.thresholds import DEFAULTS, Thresholds
@@ -47,19 +48,20 @@ _FACTS = frozenset(
 
 @dataclass(slots=True)
 class Settings:
-    """What the settings files of a run say so far. `problems`: file -> one line."""
+    """What the settings files of a run say so far. `thresholds`: name -> (value, file and owner); `problems`: file ->
+    one line."""
 
     thresholds: dict[str, tuple[float, str]] = field(default_factory=dict)
     facts: dict[str, float | str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
-    def read(self, path: str, content: bytes) -> None:
-        """Takes in one file; never raises on what it holds."""
+    def read(self, path: str, content: bytes, owner: str = "") -> None:
+        """Takes in one file of `owner`; never raises on what it holds."""
         self.problems.pop(path, None)
         try:
             text = content.decode("utf-8-sig")
             if PurePath(path).name == OWN_NAME:
-                self._own(path, tomllib.loads(text))
+                self._own(path, tomllib.loads(text), owner)
             else:
                 for key, value in config_facts(*_flat(_parse(path, text))):
                     self.facts.setdefault(key, value)
@@ -75,7 +77,10 @@ class Settings:
             merged = merged.override({name: flags[name]}, source=flags.source(name))
         return merged
 
-    def _own(self, path: str, document: Mapping[str, object]) -> None:
+    def _own(self, path: str, document: Mapping[str, object], owner: str) -> None:
+        told = [f"owner: {printable(owner, 60)}"] if owner else []
+        told += _calibrated(document.get("calibration"))
+        source = f"{path} ({'; '.join(told)})" if told else path
         unknown = sorted(set(document) - {"thresholds", "facts", "schema", "calibration"})
         for name, value in _leaves(document.get("thresholds", {})):
             if name not in DEFAULTS:
@@ -85,7 +90,7 @@ class Settings:
             ):
                 raise ValueError(f"thresholds.{name} must be a number above 0")
             else:
-                self.thresholds[name] = (float(value), path)
+                self.thresholds[name] = (float(value), source)
         for name, value in _leaves(document.get("facts", {})):
             if name not in _FACTS or isinstance(value, bool):
                 unknown.append(f"facts.{name}")
@@ -96,6 +101,16 @@ class Settings:
         if unknown:
             names = ", ".join(printable(name, 60) for name in unknown[:8])
             self.problems[path] = f"{path}: settings that trainmon does not have, left out: {names}"
+
+
+def _calibrated(calibration: object) -> list[str]:
+    """When and on how many runs the thresholds were learned, if the file says so."""
+    if not isinstance(calibration, Mapping):
+        return []
+    date, runs = calibration.get("date"), calibration.get("runs")
+    when = f"{date:%Y-%m-%d}" if isinstance(date, datetime) else ""
+    count = len(runs) if isinstance(runs, list) else 0
+    return [f"calibrated {when} on {count} run{'s' if count != 1 else ''}".replace("  ", " ")]
 
 
 def _parse(path: str, text: str) -> object:

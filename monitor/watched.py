@@ -15,6 +15,7 @@ from trainmon.monitor.job import Pulse, silence_limit_s
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import RunSnapshot, State
 from trainmon.tails.clock import Clock
+from trainmon.tails.inherited import owner_of
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Block, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
@@ -159,7 +160,7 @@ class WatchedRun:
         if self._engine is not None:
             self.problems[item.path] = f"{item.path} has changed; start trainmon again to use it"
             return
-        self.settings.read(item.path, item.config)
+        self.settings.read(item.path, item.config, owner_of(item.status.path))
         self.problems.update(self.settings.problems)
 
     def _keep(self, lines: Sequence[LogLine]) -> None:

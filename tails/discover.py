@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon.tails.grouping import Group, group
+from trainmon.tails.inherited import SETTINGS_NAME, settings_above
 from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
@@ -64,6 +65,7 @@ class _Search:
         self.folders = 0
         self.entries = 0
         self.has_stdin = False
+        self.above: dict[Path, Path | None] = {}
 
     def run(self, targets: Sequence[str]) -> Discovery:
         for text in targets or (".",):
@@ -73,6 +75,8 @@ class _Search:
                 self.problems.append(show(str(error)))
         is_one_walk = len(targets) <= 1 and len(self.places) == 1  # gives each file once
         groups = self.groups if is_one_walk else self._without_repeats()
+        for _, found in groups:
+            self._inherit(found)
         names = name_runs([found.path for _, found in groups], self.cwd)
         runs = [
             RunFiles(name, target, tuple(RunFile(Path(file.path), file.look.role) for file in found.files))
@@ -175,6 +179,17 @@ class _Search:
         return [
             Found(str(parent / name), look) for name, look in looks if look and look.role == "config" and name != base
         ]
+
+    def _inherit(self, run: Group) -> None:
+        """Settings of a directory above hold where none lie nearer."""
+        if any(os.path.basename(file.path) == SETTINGS_NAME for file in run.files):  # noqa: PTH119
+            return
+        folder = Path(run.files[0].path).parent if run.files else Path(run.path)
+        if folder not in self.above:
+            self.above[folder] = settings_above(folder)
+        found, look = self.above[folder], look_at_name(SETTINGS_NAME)
+        if found is not None and look is not None:
+            run.files.append(Found(str(found), look))
 
     def _without_repeats(self) -> list[tuple[str, Group]]:
         """A file counts once, in the largest run that holds it."""

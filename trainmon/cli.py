@@ -34,6 +34,7 @@ COMMANDS = (
     Entry("demo", "Look", "", "the same on simulated runs"),
     Entry("check", "Judge", "[TARGET...]", "stability report and exit status", "trainmon.check/1"),
     Entry("compare", "Judge", "RUN RUN...", "at the same x: better, worse, or noise", "trainmon.compare/1"),
+    Entry("calibrate", "Judge", "RUN... -o FILE", "thresholds from healthy runs, for the next ones"),
     Entry("export", "Read", "TARGET -s NAME", "the values, as CSV or JSON lines"),
     Entry("inventory", "Read", "TARGET", "which signals are logged, which missing", "trainmon.inventory/1", "rows"),
 )

@@ -1,0 +1,94 @@
+"""From "so many alarms at each scale" to the scale that keeps a budget, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmon.monitor.stats.poisson import upper_bound
+
+FEW = 3.0  # alarms that the budget allows over the steps there are: from so many on it can be read off
+_FITTED = 4  # levels at the outer end that the tail is fitted on
+_PER_LEVEL = 3  # alarms that a level must have to be among them
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """`alarms`: at the nearest level that was tried at or below `scale`. `how`: one clause for the file."""
+
+    scale: float
+    how: str
+    alarms: int
+
+
+def fit(scales: Sequence[float], counts: Sequence[int], steps: float, rate: float) -> Fit:
+    """The smallest scale that keeps `rate` alarms a step on healthy runs of `steps` steps.
+
+    `counts`: alarms at each of `scales`, ascending. Where the steps are many enough for the budget to allow `FEW`
+    alarms, their order statistics decide. Where they are not, a power law is fitted to the counts of the outermost
+    levels and drawn out to the budget, never inside the first level without an alarm. Without enough alarms for that,
+    the default stays, or the first quiet level beyond it. Below the default only goes what the steps can bear out.
+    """
+    falling = [max(counts[i:]) for i in range(len(counts))]
+    allowed = rate * steps
+    if falling[-1] > max(allowed, 0):
+        return Fit(
+            scales[-1],
+            f"{falling[-1]} alarms even at {scales[-1]:.3g} times the default: as far as it goes",
+            falling[-1],
+        )
+    quiet = next(i for i, count in enumerate(falling) if count <= allowed)
+    if allowed >= FEW or falling[0] == 0:
+        if falling[0] == 0 and allowed < FEW:
+            return _kept(scales, falling, quiet)
+        return _read_off(scales, falling, quiet, allowed)
+    tail = [(s, c) for s, c in zip(scales, falling, strict=True) if c >= _PER_LEVEL][-_FITTED:]
+    slope = _slope(tail)
+    if slope is None:
+        return _kept(scales, falling, quiet)
+    last_scale, last_count = tail[-1]
+    drawn = last_scale * math.exp((math.log(allowed) - math.log(last_count)) / slope)
+    scale = min(max(drawn, scales[quiet]), scales[-1])
+    told = ", ".join(f"{count} at {scale_:.3g}x" for scale_, count in tail)
+    return Fit(scale, f"tail fit, drawn out from alarms at lower cut-offs ({told})", _at(scales, falling, scale))
+
+
+def bound_per_100k(alarms: int, steps: float) -> float:
+    """The 95% upper bound of alarms per 100,000 steps that `alarms` in `steps` steps leave."""
+    return 1e5 * upper_bound(alarms) / steps if steps > 0 else math.inf
+
+
+def _read_off(scales: Sequence[float], counts: Sequence[int], quiet: int, allowed: float) -> Fit:
+    """Between the last level that is too loud and the first that is not, by the logarithms."""
+    if quiet == 0:
+        return Fit(scales[0], f"{counts[0]} alarms at the lowest cut-off that is tried", counts[0])
+    low, high = scales[quiet - 1], scales[quiet]
+    loud, calm = counts[quiet - 1], max(counts[quiet], 0.5)
+    share = (math.log(loud) - math.log(allowed)) / (math.log(loud) - math.log(min(calm, loud - 0.5)))
+    scale = low * (high / low) ** min(max(share, 0.0), 1.0)
+    how = f"order statistics: {counts[quiet - 1]} alarms at {low:.3g}x, {counts[quiet]} at {high:.3g}x"
+    return Fit(scale, how, _at(scales, counts, scale))
+
+
+def _kept(scales: Sequence[float], counts: Sequence[int], quiet: int) -> Fit:
+    scale = max(1.0, scales[quiet])
+    alarms = _at(scales, counts, scale)
+    how = "default kept: too few steps to go below it" if scale == 1.0 else "the first cut-off without an alarm"
+    return Fit(scale, how, alarms)
+
+
+def _slope(tail: Sequence[tuple[float, int]]) -> float | None:
+    """d log(count) / d log(scale) by least squares; None without a fall that can be fitted."""
+    if len(tail) < 2 or tail[0][1] <= tail[-1][1]:
+        return None
+    xs = [math.log(scale) for scale, _ in tail]
+    ys = [math.log(count) for _, count in tail]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    over = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return over / sum((x - mean_x) ** 2 for x in xs)
+
+
+def _at(scales: Sequence[float], counts: Sequence[int], scale: float) -> int:
+    """Alarms at the largest tried level that is not beyond `scale`."""
+    return [count for level, count in zip(scales, counts, strict=True) if level <= scale * (1 + 1e-9)][-1]

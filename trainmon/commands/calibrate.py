@@ -1,0 +1,72 @@
+"""``trainmon calibrate``: thresholds from healthy runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from trainmon.commands.common import echo, fail
+
+
+@click.command(epilog="Exit status: 0 written; 2 wrong usage, or no healthy run to learn from; 130 interrupted.")
+@click.argument("targets", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--false-alarms",
+    "budget",
+    default="1/100000steps",
+    show_default=True,
+    metavar="N/STEPS",
+    help="Warnings that healthy training may give, all checks together.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("trainmon.toml"),
+    show_default=True,
+    help="The file to write. It holds for logs in its directory and below.",
+)
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="CHECK",
+    help="Learn from runs although this check WARNs: healthy runs of yours look so.",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def calibrate(targets: tuple[str, ...], budget: str, output: Path, accept: tuple[str, ...], force: bool) -> None:
+    """Learn thresholds from healthy runs, for the next runs beside them.
+
+    A run that is not healthy is refused, with the check that speaks against it. RUN is a file, a directory or a glob
+    in quotes.
+    """
+    from trainmon.monitor import calibrate_file
+    from trainmon.monitor.calibrate import CalibrationError
+    from trainmon.monitor.calibrate import calibrate as learn
+    from trainmon.monitor.detectors.registry import DETECTORS
+    from trainmon.tails.clock import SystemClock
+    from trainmon.tails.own_files import write_output
+    from trainmon.tails.text import printable
+
+    try:
+        rate = calibrate_file.parse_rate(budget)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--false-alarms") from None
+    unknown = sorted(set(accept) - {detector.id for detector in DETECTORS})
+    if unknown:
+        raise click.BadParameter(f"no such check: {', '.join(unknown)}", param_hint="--accept")
+    if output.exists() and output.is_file() and not force:
+        fail(f"{output} is there already; choose another place with -o, or replace it with --force")
+    try:
+        found = learn(targets, cwd=Path.cwd(), rate=rate, accepted=accept)
+    except CalibrationError as error:
+        for refusal in error.refused:
+            click.echo(f"trainmon: refused {printable(refusal.name, 80)}: {printable(refusal.why, 400)}", err=True)
+        fail(str(error))
+    for problem in found.problems:
+        click.echo(f"trainmon: {printable(problem)}", err=True)
+    try:
+        write_output(output, calibrate_file.content(found, SystemClock().wall()).encode())
+    except OSError as error:
+        fail(f"{output}: {error.strerror or error}; choose another place with -o")
+    echo(calibrate_file.summary(found, str(output)))
