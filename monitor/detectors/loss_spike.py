@@ -15,7 +15,15 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 
 LOSS = SignalKey("loss.train")
-USED = ("spike.z", "spike.relative", "spike.lone_z", "spike.lone_ratio", "window", "spike.recovery_steps", "spike.recovery_values")
+USED = (
+    "spike.z",
+    "spike.relative",
+    "spike.lone_z",
+    "spike.lone_ratio",
+    "window",
+    "spike.recovery_steps",
+    "spike.recovery_values",
+)
 
 
 def loss_rule(limits: Thresholds) -> SpikeRule:
