@@ -15,16 +15,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from trainmon.tails.clock import Clock
-from trainmon.tails.opening import NotRegular, explain, open_regular, show
+from trainmon.tails.content import Content, Print
+from trainmon.tails.opening import NotRegular, explain, open_again, open_regular, show
 
-HEAD_BYTES = 4096
-TAIL_BYTES = 1024
-SETTLE_S = 1.0  # a shrunk file that is a prefix of what was read may be in the midst of being rewritten
+HAND_OVER_S = 1.0  # the last lines may still go into the old file when the new one has its first
 GRACE_S = 10.0  # a writer may go on in a file that was renamed or deleted under it
 RETRY_FIRST_S = 1.0
-RETRY_LAST_S = 30.0
-RECENT_S = 2.0  # a file system's time stamps may be this coarse
-_HOLE_BYTES = 4096
+RETRY_LAST_S = 10.0
 _GONE = (errno.ENOENT, errno.ENOTDIR)
 
 
@@ -34,6 +31,7 @@ class FileEvent(StrEnum):
     APPEARED = "appeared"
     TRUNCATED = "truncated"
     REPLACED = "replaced"
+    ROTATED = "rotated"
     GONE = "gone"
 
 
@@ -57,28 +55,38 @@ class FollowUpdate:
 class Follower:
     """Reads what is new in the file at `path`. Never raises OSError: `problem` says in one line what is wrong.
 
-    `must_reopen`: look at the path by opening it (on network file systems this is what refreshes attributes).
+    `must_reopen`: the file lies on a network file system. Each look at the path opens it (this is what refreshes its
+    attributes there) and asks for its status once; reading goes on by the new descriptor.
     """
 
     def __init__(self, path: str | Path, clock: Clock, *, must_reopen: bool = False) -> None:
         self.path = path
         self.problem = ""
-        self.offset = 0
         self.size = 0
         self.mtime: float | None = None
+        self.before: Print | None = None  # what was read of the file before the last restart
         self._clock = clock
         self._must_reopen = must_reopen
+        self._content = Content(is_remote=must_reopen)
         self._fd: int | None = None
         self._identity: tuple[int, int] | None = None
-        self._seen: tuple[int, int] | None = None  # size and mtime in ns when the content was last compared
-        self._head = b""
-        self._tail = b""
+        self._is_regular = False  # the path led to a regular file when it was last looked at
         self._is_there = False
+        self._absence = OSError(errno.ENOENT, "")
         self._restart_as = FileEvent.TRUNCATED
-        self._shrunk_at: float | None = None
         self._lost_at: float | None = None
         self._retry_at = 0.0
         self._retry_s = RETRY_FIRST_S
+
+    @property
+    def offset(self) -> int:
+        """How much was read of the present file."""
+        return self._content.offset
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of the present file; None before the first."""
+        return self._identity
 
     @property
     def is_open(self) -> bool:
@@ -93,9 +101,7 @@ class Follower:
 
     def unread(self, count: int) -> None:
         """Takes the last `count` bytes as not read: they will be given again."""
-        self.offset -= count
-        self._tail = self._tail[:-count] if count else self._tail
-        self._head = self._head[: self.offset]
+        self._content.unread(count)
 
     def poll(self, budget_bytes: int) -> FollowUpdate:
         """What is new since the last poll, at most `budget_bytes` of it."""
@@ -104,8 +110,9 @@ class Follower:
             return FollowUpdate(b"", self.offset)
         events: list[FileEvent] = []
         try:
-            update = self._poll(budget_bytes, now, events)
+            update = self._poll_again_when_stale(budget_bytes, now, events)
         except NotRegular as error:
+            self._is_regular = False
             self.release()
             self._back_off(str(error), now)
         except OSError as error:
@@ -117,57 +124,95 @@ class Follower:
 
     # -- where the path leads ------------------------------------------------------------------------------------
 
+    def _poll_again_when_stale(self, budget: int, now: float, events: list[FileEvent]) -> FollowUpdate:
+        """A stale handle says that the server put another file there: that is opened at once, and once only."""
+        try:
+            return self._poll(budget, now, events)
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+            self.release()
+            return self._poll(budget, now, events)
+
     def _poll(self, budget: int, now: float, events: list[FileEvent]) -> FollowUpdate:
-        if self._fd is not None:
-            status = self._look()
-            if status is None or (status.st_dev, status.st_ino) != self._identity:
-                rest = self._rest_of_lost_file(budget, status, now, events)
-                if rest is not None:
-                    return rest
-        if self._fd is None and not self._open(events):
-            return FollowUpdate(b"", self.offset, tuple(events), is_at_end=True)
+        fresh, status = self._look()
+        try:
+            if self._fd is not None and (status is None or _identity(status) != self._identity):
+                if not self._is_same_content(fresh, status):
+                    rest = self._rest_of_lost_file(budget, status, now, events)
+                    if rest is not None:
+                        return rest
+                self.release()
+            if status is None:
+                self._say_not_there(events)
+                return FollowUpdate(b"", self.offset, tuple(events), is_at_end=True)
+            if fresh is None and self._fd is None:
+                if self._is_unchanged(status):
+                    self.problem = ""
+                    return FollowUpdate(b"", self.offset, tuple(events), is_at_end=True)
+                fresh, status = open_regular(self.path)
+            if fresh is not None:
+                self._take_up(fresh, status)
+                fresh = None
+        finally:
+            if fresh is not None:
+                os.close(fresh)
         self._lost_at = None
         if not self._is_there:
             self._is_there = True
             events.append(FileEvent.APPEARED)
         self.problem = ""
-        update = self._read_on(budget, now, events)
-        if self._shrunk_at is None:
+        update = self._read_on(budget, now, events, status)
+        if not self._content.is_in_doubt:
             self._restart_as = FileEvent.TRUNCATED
         return update
 
-    def _look(self) -> os.stat_result | None:
-        """What the path leads to now; None when to nothing."""
+    def _look(self) -> tuple[int | None, os.stat_result | None]:
+        """What the path leads to now, None when to nothing; with a descriptor where that must be had to know."""
         try:
-            if self._must_reopen:
-                fd, status = open_regular(self.path)
-                os.close(fd)
-                return status
-            return os.stat(self.path)  # noqa: PTH116
+            if not self._must_reopen:
+                return None, os.stat(self.path)  # noqa: PTH116
+            fd, status = (open_again if self._is_regular else open_regular)(self.path)
         except OSError as error:
             if error.errno in _GONE:
-                return None
+                self._absence = error
+                return None, None
             raise
+        self._is_regular = True
+        return fd, status
+
+    def _is_same_content(self, fd: int | None, status: os.stat_result | None) -> bool:
+        """Whether another inode holds what was read: on some network file systems a file's inode number changes."""
+        if fd is None or status is None or status.st_size < self.offset or not self.offset:
+            return False
+        return self._content.print.is_of(fd)
 
     def _rest_of_lost_file(
         self, budget: int, status: os.stat_result | None, now: float, events: list[FileEvent]
     ) -> FollowUpdate | None:
         """The end of a file that the path no longer leads to; None once the path's new file is to be read."""
-        update = self._read_on(budget, now, events)
+        assert self._fd is not None
+        update = self._read_on(budget, now, events, os.fstat(self._fd))
         if update.data or update.events:
             self._lost_at = now
-            return replace(update, more=True, is_at_end=False)
+            return replace(update, is_at_end=False)
         if self._lost_at is None:
             self._lost_at = now
-        is_over = now - self._lost_at >= GRACE_S
-        if status is not None and (status.st_size > 0 or is_over):
-            self.release()
+        lost_s = now - self._lost_at
+        if status is not None and lost_s >= (HAND_OVER_S if status.st_size > 0 else GRACE_S):
             return None
         if status is None:
             self._tell_gone(events)
-        if is_over:
+        if lost_s >= GRACE_S:
             self.release()
         return FollowUpdate(b"", self.offset, tuple(events), is_at_end=True)
+
+    def _say_not_there(self, events: list[FileEvent]) -> None:
+        self._is_regular = False
+        if self._is_there:
+            self._tell_gone(events)
+        elif self._identity is None:
+            self.problem = explain(self.path, self._absence)
 
     def _tell_gone(self, events: list[FileEvent]) -> None:
         if self._is_there:
@@ -176,119 +221,35 @@ class Follower:
             self.problem = f"{show(self.path)}: deleted or moved away; it will be read on when it is back"
             events.append(FileEvent.GONE)
 
-    def _open(self, events: list[FileEvent]) -> bool:
-        """Opens what the path leads to; False when there is nothing, or nothing new since `release`."""
-        try:
-            if self._is_unchanged(os.stat(self.path)):  # noqa: PTH116
-                self.problem = ""
-                return False
-            fd, status = open_regular(self.path)
-        except OSError as error:
-            if error.errno not in _GONE:
-                raise
-            if self._is_there:
-                self._tell_gone(events)
-            elif self._identity is None:
-                self.problem = explain(self.path, error)
-            return False
+    def _take_up(self, fd: int, status: os.stat_result) -> None:
+        """Reads by `fd` from now on."""
+        self.release()
         self._fd = fd
-        identity = (status.st_dev, status.st_ino)
+        identity = _identity(status)
         if identity != self._identity:
             self._restart_as = FileEvent.TRUNCATED if self._identity is None else FileEvent.REPLACED
             self._identity = identity
-            self._seen = None
-        return True
+            self._content.expect_other()
 
     def _is_unchanged(self, status: os.stat_result) -> bool:
-        is_same = (status.st_dev, status.st_ino) == self._identity and self._is_there
-        return is_same and (status.st_size, status.st_mtime_ns) == self._seen and status.st_size == self.offset
+        is_same = _identity(status) == self._identity and self._is_there
+        is_read = status.st_size == self.offset and not self._content.is_in_doubt
+        return is_same and is_read and (status.st_size, status.st_mtime_ns) == self._content.seen
 
     # -- what the open file holds --------------------------------------------------------------------------------
 
-    def _read_on(self, budget: int, now: float, events: list[FileEvent]) -> FollowUpdate:
+    def _read_on(self, budget: int, now: float, events: list[FileEvent], status: os.stat_result) -> FollowUpdate:
         assert self._fd is not None
-        status = os.fstat(self._fd)
         self.size, self.mtime = status.st_size, status.st_mtime
-        if self.offset and not self._goes_on(status):
-            if self._may_be_mid_rewrite(status.st_size, now):
-                return FollowUpdate(b"", self.offset, tuple(events))
+        goes_on = self._content.goes_on(self._fd, status, now, self._clock.wall())
+        if goes_on is None:
+            return FollowUpdate(b"", self.offset, tuple(events))
+        if not goes_on:
             events.append(self._restart_as)
-            self._restart()
-        self._shrunk_at = None
-        data = self._read(budget)
-        if len(data) >= _HOLE_BYTES and data[0] == 0 and not data.strip(b"\0"):
-            data = self._skip_hole(data)
-            return self._passed_on(data, events, more=self.offset + len(data) < self._data_end())
-        return self._passed_on(data, events, more=bool(data) and self.offset + len(data) < status.st_size)
-
-    def _goes_on(self, status: os.stat_result) -> bool:
-        """Whether the file still holds what was read of it."""
-        if status.st_size < self.offset:
-            return False
-        seen = (status.st_size, status.st_mtime_ns)
-        if seen != self._seen or self._clock.wall() - status.st_mtime < RECENT_S:
-            if self._at(0, len(self._head)) != self._head:
-                return False
-            if self._at(self.offset - len(self._tail), len(self._tail)) != self._tail:
-                return False
-        self._seen = seen
-        return True
-
-    def _may_be_mid_rewrite(self, size: int, now: float) -> bool:
-        """A file that shrank to a prefix of itself is given `SETTLE_S` to grow back."""
-        if size >= self.offset or self._at(0, min(size, len(self._head))) != self._head[:size]:
-            return False
-        if self._shrunk_at is None:
-            self._shrunk_at = now
-        return now - self._shrunk_at < SETTLE_S
-
-    def _restart(self) -> None:
-        self.offset = 0
-        self._head = b""
-        self._tail = b""
-        self._seen = None
-
-    def _at(self, offset: int, length: int) -> bytes:
-        assert self._fd is not None
-        return os.pread(self._fd, length, offset) if length > 0 else b""
-
-    def _read(self, budget: int) -> bytes:
-        return self._at(self.offset, budget)
-
-    def _passed_on(self, data: bytes, events: list[FileEvent], *, more: bool) -> FollowUpdate:
-        offset = self.offset
-        if offset < HEAD_BYTES and len(self._head) == offset:
-            self._head += data[: HEAD_BYTES - offset]
-        self._tail = (self._tail + data[-TAIL_BYTES:])[-TAIL_BYTES:]
-        self.offset += len(data)
+            self.before = self._content.print
+            self._content.forget()
+        offset, data, more = self._content.next(self._fd, status.st_size, budget, now)
         return FollowUpdate(data, offset, tuple(events), more, is_at_end=not more)
-
-    def _skip_hole(self, data: bytes) -> bytes:
-        """Goes on to where a sparse file has data; gives back the zeros where the file system cannot tell."""
-        assert self._fd is not None
-        try:
-            start = os.lseek(self._fd, self.offset, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole up to the end: wait for it to be filled
-                return b""
-            return data
-        if start <= self.offset:
-            return data
-        if not self._head:
-            self._head = data[:HEAD_BYTES]
-        self.offset = start
-        self._tail = b""
-        return b""
-
-    def _data_end(self) -> int:
-        """Where the file's data end, a hole at its end left out; its size where the file system cannot tell."""
-        assert self._fd is not None
-        try:
-            os.lseek(self._fd, self.offset, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return self.offset
-        return self.size
 
     # -- what fails ----------------------------------------------------------------------------------------------
 
@@ -302,3 +263,7 @@ class Follower:
         self.problem = problem
         self._retry_at = now + self._retry_s
         self._retry_s = min(2 * self._retry_s, RETRY_LAST_S)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

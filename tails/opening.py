@@ -46,6 +46,11 @@ def open_regular(path: str | Path) -> tuple[int, os.stat_result]:
     Raises `NotRegular` (before opening, since opening a FIFO or a device may have effects) and OSError.
     """
     require_regular(path, os.stat(path))  # noqa: PTH116
+    return open_again(path)
+
+
+def open_again(path: str | Path) -> tuple[int, os.stat_result]:
+    """As `open_regular`, for a path that led to a regular file a moment ago: asks for its status once."""
     fd = os.open(path, _FLAGS)
     try:
         status = os.fstat(fd)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tails.clocks import FakeClock
-from trainmon.tails.follow import GRACE_S, RESTARTS, FileEvent, Follower, FollowUpdate
+from trainmon.tails.follow import GRACE_S, HAND_OVER_S, RESTARTS, FileEvent, Follower, FollowUpdate
 
 BUDGET = 1 << 20
 
@@ -161,7 +161,9 @@ def test_replaced_by_a_new_file_after_the_old_one_was_finished(tmp_path: Path) -
     other = tmp_path / "b"
     other.write_bytes(b"three\n")
     other.rename(path)
-    assert follow.poll(BUDGET) == FollowUpdate(b"two\n", 4, (), True, False)
+    assert read(follow, clock) == (b"two\n", [])
+    assert read(follow, clock) == (b"", [])
+    clock.sleep(HAND_OVER_S)
     assert follow.poll(BUDGET) == FollowUpdate(b"three\n", 0, (FileEvent.REPLACED,), False, True)
 
 
@@ -172,7 +174,8 @@ def test_a_longer_copy_of_the_same_file_goes_on(tmp_path: Path) -> None:
     read(follow, clock)
     (tmp_path / "b").write_bytes(b"one\ntwo\n")
     (tmp_path / "b").rename(path)
-    assert read(follow, clock) == (b"two\n", [])
+    assert read(follow, clock) == (b"", [])
+    assert read(follow, clock, HAND_OVER_S) == (b"two\n", [])
 
 
 def test_a_writer_goes_on_in_the_renamed_file(tmp_path: Path) -> None:
@@ -186,7 +189,11 @@ def test_a_writer_goes_on_in_the_renamed_file(tmp_path: Path) -> None:
         writer.write(b"two\n")
         assert read(follow, clock) == (b"two\n", [])
         path.write_bytes(b"three\n")
-        assert read(follow, clock) == (b"three\n", [FileEvent.REPLACED])
+        assert read(follow, clock) == (b"", [])
+        writer.write(b"the last words of another handle\n")
+        assert read(follow, clock) == (b"the last words of another handle\n", [])
+        assert read(follow, clock) == (b"", [])
+        assert read(follow, clock, HAND_OVER_S) == (b"three\n", [FileEvent.REPLACED])
 
 
 def test_deleted_and_back(tmp_path: Path) -> None:
@@ -342,8 +349,9 @@ class Simulation:
         self.is_held = self.content is not None
 
     def settle(self) -> None:
-        self.poll()
-        self.clock.sleep(1.1)
+        for _ in range(3):
+            self.poll()
+            self.clock.sleep(1.1)
         self.poll()
         if self.content is not None:
             assert self.generations[-1] == self.content
