@@ -35,7 +35,9 @@ class Detector(ABC):
     """One check of the report. Keeps state over the rows it was given; never recomputes a window.
 
     `id` is the check's id in CLI.md and never changes; `name` its title; `signals` what it reads; `order` its
-    place in the report; `triage` the step of the walk that it speaks for.
+    place in the report; `triage` the step of the walk that it speaks for. `formula` says what it computes and `source`
+    where that comes from (rule of METRICS.md, publication); with the class docstring, the rule in words, they are
+    what `trainmon check --explain` prints.
     """
 
     id: ClassVar[str]
@@ -43,6 +45,8 @@ class Detector(ABC):
     signals: ClassVar[tuple[str, ...]]
     order: ClassVar[int] = 100
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = ""
+    source: ClassVar[str] = ""
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         """`facts` is the run's live dictionary: read it at use, since facts arrive while the log is read."""

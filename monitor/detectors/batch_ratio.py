@@ -24,6 +24,10 @@ class BatchRatio(Detector):
     signals: ClassVar[tuple[str, ...]] = ("batch.tokens", "batch.size", "batch.seq_length")
     order: ClassVar[int] = 4
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = (
+        "tokens per batch / the range that recipes and critical-batch fits give for the model's size and compute"
+    )
+    source: ClassVar[str] = "METRICS.md, Batch Size Ratio; training-stability-monitor, Batch Size Ratio"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

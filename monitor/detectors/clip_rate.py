@@ -45,6 +45,10 @@ class ClipRate(Detector):
     signals: ClassVar[tuple[str, ...]] = ("grad.norm", "grad.clip_rate")
     order: ClassVar[int] = 14
     triage: ClassVar[str] = "gradients"
+    formula: ClassVar[str] = (
+        "Clip_t = share of the last `window` steps with G_2 > c; rise over its lowest settled value"
+    )
+    source: ClassVar[str] = "METRICS.md D4; Deng, Reading a Pretraining Run (2026), clip rate"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -28,6 +28,8 @@ class CoSpike(Detector):
     signals: ClassVar[tuple[str, ...]] = ("loss.train", "grad.norm")
     order: ClassVar[int] = 13
     triage: ClassVar[str] = "gradients"
+    formula: ClassVar[str] = "C_t = 1 when loss and G_2 are both out at step t, each by its own z_t"
+    source: ClassVar[str] = "METRICS.md D5; Deng, Reading a Pretraining Run (2026), co-spike"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

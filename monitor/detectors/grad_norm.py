@@ -63,6 +63,14 @@ class GradNorm(Detector):
     signals: ClassVar[tuple[str, ...]] = ("grad.norm", "loss.train")
     order: ClassVar[int] = 2
     triage: ClassVar[str] = "gradients"
+    formula: ClassVar[str] = (
+        "share of steps with G_2 > clip; level = median over grad.level.steps against the level before; a spike: "
+        "z_t (D6) > grad.spike.z and G_2 > grad.spike.ratio times the median"
+    )
+    source: ClassVar[str] = (
+        "METRICS.md D4, D6 and METRICS.md, smallest faults; Deng, Reading a Pretraining Run (2026), G_2 before "
+        "clipping; training-stability-monitor, Gradient Norm"
+    )
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

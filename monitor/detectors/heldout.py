@@ -186,6 +186,8 @@ class HeldOut(SeriesDetector):
     watched: ClassVar[tuple[str, ...]] = HELD_OUT
     order: ClassVar[int] = 32
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = "held-out loss / its best so far - 1, for eval.evaluations evaluations"
+    source: ClassVar[str] = "METRICS.md D16 and METRICS.md, smallest faults: held-out loss"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

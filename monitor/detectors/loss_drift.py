@@ -231,6 +231,11 @@ class LossDrift(Detector):
     signals: ClassVar[tuple[str, ...]] = ("loss.train",)
     order: ClassVar[int] = 12
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = (
+        "rise of the running level over its lowest, over drift.steps steps or more, against drift.relative and "
+        "drift.sigmas times the noise of a level"
+    )
+    source: ClassVar[str] = "METRICS.md, smallest faults: slow drift"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

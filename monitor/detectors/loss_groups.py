@@ -26,6 +26,14 @@ class LossGroups(SeriesDetector):
     watched: ClassVar[tuple[str, ...]] = GROUPS
     order: ClassVar[int] = 15
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = (
+        "the loss-shift rule on each rank's, source's and modality's own level; worst rank = max over ranks that "
+        "reported"
+    )
+    source: ClassVar[str] = (
+        "METRICS.md D2, D3 and METRICS.md, smallest faults: worst rank, source, modality; Deng, Reading a "
+        "Pretraining Run (2026)"
+    )
 
     def make_track(self, key: SignalKey) -> Track:
         """A level shift of one group."""

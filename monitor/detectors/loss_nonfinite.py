@@ -35,6 +35,8 @@ class LossNonFinite(Detector):
     signals: ClassVar[tuple[str, ...]] = ("loss.train",)
     order: ClassVar[int] = 10
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = "consecutive records whose loss is NaN, Inf, null, 0.0 or gone"
+    source: ClassVar[str] = "METRICS.md, smallest faults; training-stability-monitor, non-finite loss"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

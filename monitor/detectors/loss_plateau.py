@@ -112,6 +112,11 @@ class LossPlateau(Detector):
     signals: ClassVar[tuple[str, ...]] = ("loss.train", "optim.lr")
     order: ClassVar[int] = 5
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = (
+        "slope of the loss over N = max(plateau.steps, plateau.share of the run), its error by batch means "
+        "(autocorrelation), against the run's own trend"
+    )
+    source: ClassVar[str] = "METRICS.md, Loss Plateau; training-stability-monitor, Loss Plateau"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -44,6 +44,8 @@ class LossScale(Detector):
     signals: ClassVar[tuple[str, ...]] = ("optim.loss_scale", "count.skipped_steps")
     order: ClassVar[int] = 31
     triage: ClassVar[str] = "gradients"
+    formula: ClassVar[str] = "skipped steps / steps; the dynamic loss scale against 1"
+    source: ClassVar[str] = "METRICS.md D7 and METRICS.md, smallest faults: non-finite gradient norm"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

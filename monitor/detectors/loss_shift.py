@@ -27,6 +27,11 @@ class LossShift(SeriesDetector):
     watched: ClassVar[tuple[str, ...]] = ("loss.train",)
     order: ClassVar[int] = 11
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = (
+        "log level after / log level before, each a median; up by shift.warn for max(shift.steps steps, "
+        "shift.values values)"
+    )
+    source: ClassVar[str] = "METRICS.md, smallest faults: level shift of the loss"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -50,6 +50,15 @@ class LossSpike(Detector):
     signals: ClassVar[tuple[str, ...]] = ("loss.train",)
     order: ClassVar[int] = 1
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = (
+        "z_t = 0.6745 (u_t - median W_t) / (MAD W_t + eps), u = log(x + eps), W_t: the `window` unflagged values "
+        "before t; a spike: z_t > spike.z and x_t > (1 + spike.relative) exp(median); alone a WARN from "
+        "spike.lone_z or spike.lone_ratio times the median"
+    )
+    source: ClassVar[str] = (
+        "METRICS.md D6 and METRICS.md, smallest faults; Deng, Reading a Pretraining Run (2026), robust spike "
+        "score; training-stability-monitor, Loss Spike Detection"
+    )
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

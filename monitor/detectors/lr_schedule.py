@@ -66,6 +66,8 @@ class LrSchedule(Detector):
     signals: ClassVar[tuple[str, ...]] = ("optim.lr",)
     order: ClassVar[int] = 3
     triage: ClassVar[str] = "gradients"
+    formula: ClassVar[str] = "warm-up share = first step at the peak / total steps; jump = LR against its neighbours"
+    source: ClassVar[str] = "METRICS.md, LR Schedule; training-stability-monitor, LR Schedule"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

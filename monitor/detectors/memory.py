@@ -89,6 +89,8 @@ class Memory(Detector):
     signals: ClassVar[tuple[str, ...]] = (*MEMORY, "count.alloc_retries")
     order: ClassVar[int] = 22
     triage: ClassVar[str] = "memory"
+    formula: ClassVar[str] = "peak / capacity; steps until full = (capacity - peak) / slope"
+    source: ClassVar[str] = "METRICS.md D2 and METRICS.md, smallest faults: memory"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -48,6 +48,13 @@ class MoeBalance(Detector):
     signals: ClassVar[tuple[str, ...]] = SIGNALS
     order: ClassVar[int] = 24
     triage: ClassVar[str] = "experts"
+    formula: ClassVar[str] = (
+        "MaxVio = (max_i c_i - mean c) / mean c = I - 1; H_norm = -sum p_i log p_i / log E, by layer"
+    )
+    source: ClassVar[str] = (
+        "METRICS.md D12, D13 and METRICS.md, smallest faults: MaxVio, expert load, router entropy; Deng, Reading "
+        "a Pretraining Run (2026)"
+    )
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -47,6 +47,10 @@ class Restarts(Detector):
     signals: ClassVar[tuple[str, ...]] = ("loss.train", "count.bad_replays")
     order: ClassVar[int] = 40
     triage: ClassVar[str] = "job"
+    formula: ClassVar[str] = (
+        "|L again - L before| / L before > 1e-3 beyond the printed digits, over the steps trained again"
+    )
+    source: ClassVar[str] = "METRICS.md D7; Deng, Reading a Pretraining Run (2026), bad replays"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

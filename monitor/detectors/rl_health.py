@@ -176,6 +176,10 @@ class RlHealth(SeriesDetector):
     watched: ClassVar[tuple[str, ...]] = WATCHED
     order: ClassVar[int] = 16
     triage: ClassVar[str] = "loss"
+    formula: ClassVar[str] = (
+        "reward against its range so far; KL, entropy and length against their own level, over 20 steps"
+    )
+    source: ClassVar[str] = "METRICS.md, smallest faults: RL"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -28,6 +28,8 @@ class StepTime(SeriesDetector):
     watched: ClassVar[tuple[str, ...]] = ("sys.step_time",)
     order: ClassVar[int] = 20
     triage: ClassVar[str] = "step_time"
+    formula: ClassVar[str] = "tau = max over ranks; median over step_time.steps / the level before"
+    source: ClassVar[str] = "METRICS.md D8 and METRICS.md, smallest faults: step time"
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -31,6 +31,10 @@ class Straggler(Detector):
     signals: ClassVar[tuple[str, ...]] = ("sys.rank_step_time", "sys.straggler")
     order: ClassVar[int] = 23
     triage: ClassVar[str] = "step_time"
+    formula: ClassVar[str] = "S = tau / (median over ranks of tau_r + eps), before the collectives"
+    source: ClassVar[str] = (
+        "METRICS.md D10 and METRICS.md, smallest faults: straggler; Deng, Reading a Pretraining Run (2026)"
+    )
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)

@@ -28,6 +28,10 @@ class Throughput(SeriesDetector):
     watched: ClassVar[tuple[str, ...]] = tuple(NOUNS)
     order: ClassVar[int] = 21
     triage: ClassVar[str] = "step_time"
+    formula: ClassVar[str] = (
+        "1 - median over throughput.steps / the level before, of tokens/s, samples/s, FLOP/s or MFU"
+    )
+    source: ClassVar[str] = "METRICS.md D8, D9 and METRICS.md, smallest faults: throughput, MFU"
 
     def make_track(self, key: SignalKey) -> Track:
         """A level that falls."""
