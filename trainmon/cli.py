@@ -35,6 +35,8 @@ COMMANDS = (
     Entry("check", "Judge", "[TARGET...]", "stability report and exit status", "trainmon.check/1"),
     Entry("compare", "Judge", "RUN RUN...", "at the same x: better, worse, or noise", "trainmon.compare/1"),
     Entry("calibrate", "Judge", "RUN... -o FILE", "thresholds from healthy runs, for the next ones"),
+    Entry("report", "Judge", "RUN", "an incident or hand-over report of one file", "trainmon.report/1"),
+    Entry("note", "Judge", "RUN [TEXT]", "a remark in the run's log book, drawn on its curves"),
     Entry("export", "Read", "TARGET -s NAME", "the values, as CSV or JSON lines"),
     Entry("inventory", "Read", "TARGET", "which signals are logged, which missing", "trainmon.inventory/1", "rows"),
 )

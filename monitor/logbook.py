@@ -1,0 +1,100 @@
+"""The log book of a run: remarks of people, kept in the user's own data folder, never beside the log.
+
+One file of JSON lines for each log file that a remark was made on; only ever appended to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from trainmon.tails.own_files import read_private
+
+SCHEMA = "trainmon.note/1"
+LONGEST = 2000
+_MOST_BYTES = 4_000_000
+
+
+class Remark(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry. `time` in UTC seconds, `step` the run's newest when it was written (None: no step known)."""
+
+    schema: str = SCHEMA
+    path: str
+    time: float
+    text: str
+    step: float | None = None
+    by: str = ""
+
+
+class Logbook:
+    """The remarks of this user in `folder` (the XDG data folder's ``logbook``)."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        if folder is None:
+            import platformdirs
+
+            folder = platformdirs.user_data_path("trainmon") / "logbook"
+        self.folder = folder
+
+    def add(self, remark: Remark) -> None:
+        """Appends `remark` to the book of the log file that it names. Raises OSError, ValueError."""
+        if not remark.text.strip():
+            raise ValueError("an empty note says nothing")
+        if len(remark.text) > LONGEST:
+            raise ValueError(f"a note of {len(remark.text)} characters is too long; at most {LONGEST}")
+        path = self._file(remark.path)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size > _MOST_BYTES:
+                raise ValueError(f"{path} is full; move it away to begin a new book")
+            # A line that a crash cut short must not swallow this one.
+            torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, (b"\n" if torn else b"") + msgspec.json.encode(remark) + b"\n")
+        finally:
+            os.close(descriptor)
+
+    def read(self, paths: Iterable[str]) -> tuple[tuple[Remark, ...], tuple[str, ...]]:
+        """The remarks on any of the log files `paths`, oldest first, and a line for each book that cannot be read."""
+        remarks: list[Remark] = []
+        problems: list[str] = []
+        for path in dict.fromkeys(_key(path) for path in paths):
+            book = self._file(path)
+            try:
+                raw = read_private(book, 2 * _MOST_BYTES)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                problems.append(f"{book}: {error}; its notes are not shown")
+                continue
+            found, damaged = _decoded(raw.splitlines())
+            remarks += found
+            if damaged:
+                problems.append(f"{book}: {damaged} damaged lines skipped")
+        return tuple(sorted(remarks, key=lambda remark: remark.time)), tuple(problems)
+
+    def _file(self, path: str) -> Path:
+        return self.folder / f"{hashlib.sha256(os.fsencode(_key(path))).hexdigest()[:20]}.jsonl"
+
+
+def _key(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def _decoded(lines: Sequence[bytes]) -> tuple[list[Remark], int]:
+    remarks, damaged = [], 0
+    for line in lines:
+        try:
+            remark = msgspec.json.decode(line, type=Remark)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            damaged += 1
+            continue
+        if remark.schema == SCHEMA:
+            remarks.append(remark)
+    return remarks, damaged

@@ -1,0 +1,65 @@
+"""``trainmon report``: one run as a report of one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from trainmon.commands.common import echo, fail, limit_options, limits_of, say_problems
+
+
+@click.command(epilog="Exit status: 0 written; 2 wrong usage, or nothing to report; 130 interrupted.")
+@click.argument("targets", nargs=-1, required=True, metavar="RUN")
+@click.option("--md", "form", flag_value="md", help="Markdown, with charts of characters (the default).")
+@click.option("--html", "form", flag_value="html", help="One HTML page, with charts inline.")
+@click.option("--json", "form", flag_value="json", help="One JSON document (schema trainmon.report/1).")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here; .md, .html, .json.")
+@click.option("--log-excerpts", is_flag=True, help="With lines of the log around each episode (may hold data samples).")
+@limit_options
+def report(
+    targets: tuple[str, ...],
+    form: str | None,
+    output: Path | None,
+    log_excerpts: bool,
+    threshold: float | None,
+    window: int | None,
+) -> None:
+    """Write an incident or hand-over report of a run: verdicts, stories, charts, notes, settings, what to do.
+
+    RUN is a file, a directory or a glob in quotes that holds one run.
+    """
+    from trainmon.monitor import report as reporting
+    from trainmon.monitor.check import is_worth_a_report
+    from trainmon.monitor.judge import judge
+    from trainmon.monitor.logbook import Logbook
+    from trainmon.tails.clock import SystemClock
+    from trainmon.tails.own_files import write_output
+
+    if form is None and output is not None:
+        try:
+            form = reporting.form_of(output)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+    clock = SystemClock()
+    found = judge(list(targets), cwd=Path.cwd(), clock=clock, limits=limits_of(threshold, window), with_scores=False)
+    runs = [run for run in found.runs if is_worth_a_report(run)]
+    say_problems(found)
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs[:5]) + (", ..." if len(runs) > 5 else "")
+        fail(f"a report is of one run, and here are {len(runs)}: {names}; name one")
+    if not runs:
+        sys.exit(2)
+    (run,) = runs
+    remarks, problems = Logbook().read(file.path for file in run.files)
+    made = reporting.build(run, made_at=clock.wall(), remarks=remarks, problems=problems, with_log=log_excerpts)
+    rendered = reporting.render(made, form or "md")
+    if output is None:
+        echo(rendered.rstrip("\n"))
+        return
+    try:
+        write_output(output, rendered.encode())
+    except OSError as error:
+        fail(f"{output}: {error.strerror or error}; choose another place with --output")
+    click.echo(f"trainmon: wrote {output}", err=True)
