@@ -97,6 +97,7 @@ def assemble(
         log_context=log_context,
         log_context_for=log_context_for,
         thresholds_source=_thresholds_source(engine.limits),
+        limits=engine.limits,
     )
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, IntArray, Note
 from trainmon.tails.status import FileStatus, LogLine
 
@@ -192,6 +193,7 @@ class RunSnapshot:
     revision: int = 0
     rl: bool = False
     thresholds_source: str = "defaults, not calibrated"
+    limits: Thresholds = field(default_factory=Thresholds)
     log_context: tuple[LogLine, ...] = ()
     log_context_for: tuple[str, int] | None = None
     job: JobInfo | None = None

@@ -14,6 +14,7 @@ from trainmon.commands.common import EXIT, echo, fail, limit_options, limits_of,
 if TYPE_CHECKING:
     from trainmon.monitor.focus import Focus
     from trainmon.monitor.judge import Judgement
+    from trainmon.monitor.thresholds import Thresholds
 
 
 @click.command(epilog=EXIT)
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 @click.option("--skip", multiple=True, metavar="CHECK", help="Not these checks.")
 @click.option("--since", "begin", metavar="STEP|TIME", help="Count from a step (12000), a time, or a time ago (2h).")
 @click.option("--max-age", metavar="TIME", help="A log whose newest data is older (10m, 2h) is not judged: status 2.")
+@click.option(
+    "--explain", metavar="CHECK", help="Rule, formula, source, thresholds and the run's numbers of one check."
+)
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Also write a SARIF 2.1.0 file.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")
 @limit_options
@@ -37,6 +41,7 @@ def check(
     skip: tuple[str, ...],
     begin: str | None,
     max_age: str | None,
+    explain: str | None,
     sarif: Path | None,
     junit: Path | None,
     threshold: float | None,
@@ -51,7 +56,10 @@ def check(
     from trainmon.monitor.judge import judge
 
     focus = _focus(only, skip, begin, max_age)
-    found = judge(list(targets), cwd=Path.cwd(), limits=limits_of(threshold, window), with_scores=False)
+    limits = limits_of(threshold, window)
+    if explain is not None:
+        _is_known(explain, as_json=as_json)
+    found = judge(list(targets), cwd=Path.cwd(), limits=limits, with_scores=explain is not None)
     if focus is not None:
         found = _narrowed(found, targets, focus)
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)
@@ -59,10 +67,31 @@ def check(
     _write_for_ci(found, sarif, junit, strict=strict)
     if as_json:
         echo(dumps(check_document(found.runs, status, found.problems)))
+    elif explain is not None:
+        _explain(explain, found, limits)
     elif any(stability.is_worth_a_report(run) for run in found.runs):
         reports = [stability.report(run, quiet=quiet) for run in found.runs if stability.is_worth_a_report(run)]
         echo(("\n" if quiet else "\n\n").join(reports))
     sys.exit(status)
+
+
+def _is_known(check: str, *, as_json: bool) -> None:
+    from trainmon.monitor import explain as explaining
+
+    if check not in explaining.known():
+        raise click.BadParameter(f"no such check; there are {', '.join(explaining.known())}", param_hint="--explain")
+    if as_json:
+        raise click.UsageError("--explain is text for people; --json lists every check with its thresholds")
+
+
+def _explain(check: str, found: Judgement, limits: Thresholds) -> None:
+    """One check of each run; its rule alone where nothing could be judged."""
+    from trainmon.monitor import check as stability
+    from trainmon.monitor import explain as explaining
+
+    runs = [run for run in found.runs if stability.is_worth_a_report(run)]
+    told = [explaining.text(explaining.explain(check, run), run.name) for run in runs]
+    echo("\n\n".join(told or [explaining.text(explaining.explain(check, None, limits))]))
 
 
 def _focus(only: tuple[str, ...], skip: tuple[str, ...], begin: str | None, max_age: str | None) -> Focus | None:

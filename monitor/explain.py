@@ -1,0 +1,206 @@
+"""What a check does and how it came to its verdict: rule, formula, source, thresholds and this run's numbers.
+
+For ``trainmon check --explain`` and for the screens. Everything is taken from the detector's class, from the thresholds
+it asks for, and from the snapshot, so that a new detector is explained without a word here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainmon.monitor.amount import amount, digits, named
+from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.registry import DETECTORS
+from trainmon.monitor.finding import CheckResult, Episode, Verdict
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.signals import BY_ID
+from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.monitor.thresholds import DEFAULTS, Thresholds
+from trainmon.tails.text import printable
+
+_WIDTH = 100
+_SERIES = 6
+_EPISODES = 5
+_NAME = re.compile(r"[a-z_]+(?:\.[a-z_0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A threshold that the check uses, where its value comes from, and what it would be by default."""
+
+    name: str
+    value: float
+    default: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`rule` in words, `formula`, `source` (METRICS.md rule, publication); `rows` of the metric table that it reads.
+
+    `verdict`, `what`, `why`, `next` and `numbers` (one line each) are of the run; None and empty without one.
+    """
+
+    id: str
+    name: str
+    rule: str
+    formula: str
+    source: str
+    signals: tuple[str, ...]
+    rows: tuple[str, ...]
+    limits: tuple[Limit, ...]
+    verdict: Verdict | None = None
+    what: str = ""
+    why: str = ""
+    next: str = ""
+    numbers: tuple[str, ...] = ()
+
+
+def known() -> tuple[str, ...]:
+    """The ids that `explain` takes."""
+    return tuple(detector.id for detector in DETECTORS)
+
+
+def explain(check: str, run: RunSnapshot | None = None, limits: Thresholds | None = None) -> Explanation:
+    """The check `check`, with the numbers of `run`. `limits`: those in force where there is no run.
+
+    Raises KeyError for an id that no detector has.
+    """
+    cls = next((detector for detector in DETECTORS if detector.id == check), None)
+    if cls is None:
+        raise KeyError(check)
+    in_force = run.limits if run is not None else limits or Thresholds()
+    result = next((one for one in run.checks if one.id == check), None) if run is not None else None
+    names = dict.fromkeys([*_asked_for(cls, in_force), *(_shown(result) if result is not None else ())])
+    return Explanation(
+        id=cls.id,
+        name=cls.name,
+        rule=_words(cls),
+        formula=cls.formula,
+        source=cls.source,
+        signals=cls.signals,
+        rows=tuple(_rows(cls.signals)),
+        limits=tuple(Limit(name, in_force[name], DEFAULTS[name], in_force.source(name)) for name in sorted(names)),
+        verdict=result.verdict if result is not None else None,
+        what=result.what if result is not None else "",
+        why=result.why if result is not None else "",
+        next=result.next if result is not None else "",
+        numbers=tuple(_numbers(cls, run)) if run is not None else (),
+    )
+
+
+def text(one: Explanation, run_name: str = "") -> str:
+    """The explanation for people."""
+    head = f"{one.name} ({one.id})"
+    lines = [head, "=" * len(head), ""]
+    lines += _entry("rule", one.rule) + _entry("formula", one.formula) + _entry("source", one.source)
+    lines += _entry("reads", ", ".join(one.signals)) + _entry("rows", "; ".join(one.rows))
+    if one.limits:
+        width = max(len(limit.name) for limit in one.limits)
+        lines += ["", "thresholds"]
+        for limit in one.limits:
+            told = limit.source if limit.source == "default" else f"{limit.source}; default {limit.default:.15g}"
+            lines.append(f"  {limit.name:{width}s}  {limit.value:<10.15g} ({printable(told, 200)})")
+    if one.verdict is not None:
+        lines += ["", f"now{f', {printable(run_name, 64)}' if run_name else ''}"]
+        lines += _entry(f"[{one.verdict.value}]", one.what) + _entry("why", one.why) + _entry("next", one.next)
+        for number in one.numbers:
+            lines += textwrap.wrap(printable(number, 300), _WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorder(Thresholds):
+    """Thresholds that remember which of them were asked for."""
+
+    asked: dict[str, None] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float:
+        self.asked[name] = None
+        return Thresholds.__getitem__(self, name)
+
+
+def _asked_for(cls: type[Detector], limits: Thresholds) -> list[str]:
+    """The thresholds that a detector of this class asks for when it is made and for its verdict, or names."""
+    recorder = _Recorder(dict(limits.values), dict(limits.sources))
+    detector = cls(recorder, {})
+    for signal in getattr(cls, "watched", ()):
+        detector.make_track(SignalKey(signal))  # type: ignore[attr-defined]  # what has `watched` makes tracks
+    shown = detector.result(CheckView(seen={}, facts={}, episodes=(), steps=None, raw_keys={}))
+    return [*recorder.asked, *_shown(shown), *(name for name in _NAME.findall(cls.formula) if name in DEFAULTS)]
+
+
+def _shown(result: CheckResult) -> list[str]:
+    return [name for name in result.thresholds if name in DEFAULTS]
+
+
+def _words(cls: type[Detector]) -> str:
+    """The class docstring as one paragraph."""
+    return " ".join((inspect.getdoc(cls) or "").split())
+
+
+def _rows(signals: Sequence[str]) -> list[str]:
+    rows = {}
+    for name in signals:
+        signal = BY_ID.get(name)
+        if signal is not None and signal.row:
+            rows[signal.row] = f"{signal.row} {signal.title} ({signal.priority})"
+    return [rows[row] for row in sorted(rows)]
+
+
+def _numbers(cls: type[Detector], run: RunSnapshot) -> list[str]:
+    """Where the signals that the check reads stand now, its spike scores, and its newest episodes."""
+    told = []
+    views = [view for key, view in run.series.items() if key.signal in cls.signals and view.count]
+    views.sort(key=lambda view: view.key)
+    told += [_series(view) for view in views[:_SERIES]]
+    if len(views) > _SERIES:
+        told.append(f"and {len(views) - _SERIES} more series")
+    for key, view in run.series.items():
+        of = dict(key.labels).get("of", "-")
+        if key.signal == "spike.score" and view.count and any(name.startswith(f"{of}.") for name in cls.signals):
+            told.append(f"spike score of {of} (z): last {digits(view.last)}, largest kept {digits(_largest(view))}")
+    missing = [name for name in cls.signals if not any(view.key.signal == name for view in views)]
+    if missing and views:
+        told.append(f"not logged: {', '.join(missing[:_SERIES])}{', ...' if len(missing) > _SERIES else ''}")
+    mine = [episode for episode in run.episodes if episode.check == cls.id]
+    told += [_episode(episode) for episode in mine[-_EPISODES:]]
+    if len(mine) > _EPISODES:
+        told.append(f"and {len(mine) - _EPISODES} earlier episodes (--json lists all)")
+    return told
+
+
+def _series(view: SeriesView) -> str:
+    name = view.key.signal
+    values = view.values[np.isfinite(view.values)][-100:]
+    text_ = f"{named(view.key)}: {view.count:,} values, last {amount(name, view.last)} at step {view.steps[-1]:.15g}"
+    if len(values) < 2:
+        return text_
+    middle = float(np.median(values))
+    spread = float(np.median(np.abs(values - middle)))
+    return f"{text_}; of the last {len(values)} the median is {amount(name, middle)}, the MAD {amount(name, spread)}"
+
+
+def _largest(view: SeriesView) -> float:
+    values = view.values[np.isfinite(view.values)]
+    return float(values.max()) if len(values) else math.nan
+
+
+def _episode(episode: Episode) -> str:
+    state = "recovered" if episode.recovered else "not recovered"
+    return f"{episode.severity.name} at step {episode.first_step:.15g}: {episode.what or episode.kind} ({state})"
+
+
+def _entry(name: str, words: str) -> list[str]:
+    if not words:
+        return []
+    return textwrap.wrap(
+        printable(words, 2000), _WIDTH, initial_indent=f"{name:9s} ", subsequent_indent=" " * 10, break_long_words=False
+    )
