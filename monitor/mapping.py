@@ -56,7 +56,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
 _BLANKS = re.compile(r"[_\-.\s]+")
 _RUN_PREFIX = re.compile(r"^.{1,200} - (?=\S)")
 _LEADING = re.compile(
-    r"^(?:train|training|trainer|metrics?|extras?|logs?|stats?|global|scalars?|charts?|perf|learner|main|core)/"
+    r"^(?:train|training|trainer|metrics?|extras?|logs?|stats?|global|scalars?|charts?|perf|learner|main|core|losses)/"
 )
 _RANK_SIGNAL = {
     "loss.train": "loss.rank",

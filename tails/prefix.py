@@ -69,6 +69,11 @@ _SRUN = re.compile(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
 _SERVICE = re.compile(
     r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE
 )  # docker compose: trainer-1  |
+_POD = re.compile(  # stern: pod and container
+    r"(?!(?:global[ _]?)?(?:step|iter|epoch))[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
+    r"(?=\[|\W*(?:global_?)?(?:step|iter|epoch)\b)",
+    re.IGNORECASE,
+)
 _BULLET = re.compile(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
 _ON_HOST = re.compile(
     r"\s*(?!step|iter|epoch|rank)[a-z][\w.]*(?:-[\w.]+)*-\d+\s+(?=(?:global_?)?(?:step|iter|epoch))", re.I
@@ -86,7 +91,8 @@ _MAX_PARTS = 10
 class Prefix:
     """What was before the words. `time` is seconds since the epoch for a zoned stamp (kind ABSOLUTE), else seconds
     on the log's own calendar (NAIVE). `at` is where the words begin. `rank` is a launcher's label, "" without one.
-    `is_warning`: the logger says that the program went on.
+    `is_warning`: the logger says that the program went on. `is_bare`: the rank is a number and a colon alone (srun's
+    label), which could as well be a step.
     """
 
     at: int = 0
@@ -95,6 +101,7 @@ class Prefix:
     time_kind: TimeKind = TimeKind.NONE
     is_clock: bool = False
     is_warning: bool = False
+    is_bare: bool = False
 
 
 NO_PREFIX = Prefix()
@@ -114,12 +121,12 @@ def read_prefix(text: str) -> Prefix:
     rank = ""
     time: float | None = None
     kind = TimeKind.NONE
-    is_clock = is_warning = False
+    is_clock = is_warning = is_bare = False
     match = _SRUN.match(text)
     if match is not None:
-        rank, at = match.group(1), match.end()
+        rank, at, is_bare = match.group(1), match.end(), True
     elif text[:1] not in _STARTERS or text[:1].isalnum():
-        match = _HOST.match(text) or _SERVICE.match(text)
+        match = _HOST.match(text) or _SERVICE.match(text) or _POD.match(text)
         if match is None and (text[:1] in "-=" or text[:1] > "\x7f"):
             match = _BULLET.match(text)
         if match is not None:
@@ -151,7 +158,7 @@ def read_prefix(text: str) -> Prefix:
             at = match.end()
         while text[at : at + 1] in (" ", "\t") and text[at + 1 : at + 2] not in (" ", "\t"):
             at += 1
-    return Prefix(at, rank, time, kind, is_clock, is_warning) if at else NO_PREFIX
+    return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare) if at else NO_PREFIX
 
 
 _LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI"})

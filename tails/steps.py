@@ -129,6 +129,19 @@ def ranked_step_keys(keys: Iterable[str]) -> list[str]:
 Values = Mapping[str, float | None]
 
 
+def step_key_of(values: Values) -> str | None:
+    """The key of one record that is its step for certain: a strong name and a whole number; None when there is none.
+
+    >>> step_key_of({"perf/train_step": 12.5, "loss": 2.0}), step_key_of({"epoch": 1.0, "train/step": 7.0})
+    (None, 'train/step')
+    """
+    for key in ranked_step_keys(values):
+        value = values[key]
+        if (step_rank(key) or 0.0) < WEAK_RANK and value is not None and math.isfinite(value) and value == int(value):
+            return key
+    return None
+
+
 class StepChooser:
     """Decides once which key is the step.
 
@@ -184,11 +197,14 @@ class StepChooser:
 
     def _candidates(self, values: Values) -> list[str]:
         ranked = ranked_step_keys(values)
-        return [key for key in ranked if key not in self._refused and _is_finite(values[key])]
+        return [key for key in ranked if key not in self._refused and _could_be_step(key, values[key])]
 
 
-def _is_finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
+def _could_be_step(key: str, value: float | None) -> bool:
+    """Whether `value` may be that of the step `key`: a whole number (``time/step: 0.25`` is none), or an epoch."""
+    if value is None or not math.isfinite(value):
+        return False
+    return value == int(value) or (step_rank(key) or 0.0) >= WEAK_RANK
 
 
 def _rises(key: str, values: Values, following: Sequence[Values]) -> bool | None:

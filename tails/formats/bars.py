@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainmon.tails.formats.bar import Bar, BarKind, end_of, postfix_of, read_bar
 from trainmon.tails.formats.flat import EVAL_WORD, METRIC
 from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.pairs import scan
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
 from trainmon.tails.formats.torchtune import LABEL as TUNE_LABEL
@@ -42,6 +43,21 @@ def _named_step(bar: Bar) -> float | None:
         return None
 
 
+def _with_label_metrics(bar: Bar) -> Bar:
+    """`bar` with the metrics of its label (``loss: 2.5:  12%|#  | 12/100``) among its others, and out of its label."""
+    if not METRIC.search(bar.label) or bar.rest.find("]") < 0:
+        return bar
+    pairs = [pair for pair in scan(bar.label).pairs if not pair.prose and METRIC.search(pair.key)]
+    if not pairs:
+        return bar
+    label, found = bar.label, ""
+    for pair in reversed(pairs):
+        found = f", {pair.key}={label[pair.start : pair.end]}{found}"
+        label = label[: pair.start] + label[pair.end :]
+    close = bar.rest.find("]")
+    return Bar(label.strip(), bar.n, bar.total, bar.elapsed, bar.rest[:close] + found + bar.rest[close:])
+
+
 class Bars(Dialect):
     """Holds the last frame of each step and gives it when the bar moves on.
 
@@ -55,6 +71,8 @@ class Bars(Dialect):
         b"[00:24<38:20, 12.49s/it, loss=12.5]\n",
         b"Epoch 0:  12%|#  | 12/100 [00:01<00:10, 8.50it/s, v_num=0, reduced_train_loss=8.640, global_step=11.00]\n"
         b"Epoch 0:  13%|#  | 13/100 [00:01<00:10, 8.50it/s, v_num=0, reduced_train_loss=8.510, global_step=12.00]\n",
+        b"loss: 2.5000:   1%|1  | 1/200 [00:12<38:20, 12.49s/it]\rloss: 2.2500:   1%|1  | 2/200 [00:24<38:20, "
+        b"12.49s/it]\n",
     )
 
     def __init__(self) -> None:
@@ -67,6 +85,7 @@ class Bars(Dialect):
         bar = read_bar(line.text)
         if bar is None or TUNE_LABEL.match(line.text):
             return False
+        bar = _with_label_metrics(bar)
         is_side = _SIDE.search(bar.label) is not None
         if not is_side and not EVAL_WORD.search(bar.label):
             sink.bar = bar

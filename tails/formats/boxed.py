@@ -9,29 +9,38 @@ from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
-from trainmon.tails.steps import ranked_step_keys
+from trainmon.tails.steps import ranked_step_keys, step_key_of
 
 _RULE = re.compile(r"\s*[-+=─━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇┳]{10,}\s*")
 _ROW = re.compile(r"[|│┃]?(?P<key>[^|│┃]{1,120}?)\s*[|│┃](?P<value>[^|│┃]{0,120})[|│┃]?\s*")
 _NUMBER = re.compile(NUMBER)
+_NAMED = re.compile(
+    r"(?:.*\b)?(?:step|iteration)\s?[:#=]?\s?(?P<step>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
+    r"(?!\.?\d)[^\d]{0,40}",
+    re.IGNORECASE,
+)
+_NEAR = 6  # lines from the one that names the step to the box
 _MOST_ROWS = 500
+_LONGEST_HEADING = 200
 
 
 class Boxed(Dialect):
     """Two columns, names and values. Names under a heading that ends in ``/`` belong to it."""
 
     name = "boxed table"
-    tokens = (b"----------", b"==========", "──────────".encode(), "━━━━━━━━━━".encode())
+    tokens = (b"step", b"iteration", b"----------", b"==========", "──────────".encode(), "━━━━━━━━━━".encode())
     samples = (
         b"--------------------------\n| rollout/      |        |\n|   ep_rew_mean | 20.5   |\n"
         b"| time/         |        |\n|   iterations  | 1      |\n"
         b"| train/        |        |\n|   loss        | 6.25   |\n--------------------------\n",
+        "Train step 3/90 done.\n┌────────────┬────────┐\n│ actor/loss │ 0.25   │\n└────────────┴────────┘\n".encode(),
     )
 
     def __init__(self) -> None:
         self._rows: dict[str, float | None] | None = None
         self._line: Line | None = None
         self._section = ""
+        self._named: tuple[float, float | None, int] | None = None  # the step that stands over the box, its total, line
 
     @property
     def is_open(self) -> bool:
@@ -46,13 +55,22 @@ class Boxed(Dialect):
             self._rows, self._line, self._section = {}, line, ""
             return True
         if self._rows is None:
+            self._look_for_step(line, sink)
             return False
         match = _ROW.fullmatch(text)
         if match is None or len(self._rows) >= _MOST_ROWS:
             self._rows = None
+            self._look_for_step(line, sink)
             return False
         self._row(match["key"], match["value"].strip())
         return False
+
+    def _look_for_step(self, line: Line, sink: Sink) -> None:
+        match = _NAMED.fullmatch(line.text) if len(line.text) <= _LONGEST_HEADING else None
+        if match is not None:
+            total = float(match["total"]) if match["total"] else None
+            self._named = (float(match["step"]), total, line.line_no)
+            sink.is_telling = True
 
     def _row(self, key: str, value: str) -> None:
         if not value and key.rstrip().endswith("/"):
@@ -66,6 +84,12 @@ class Boxed(Dialect):
         rows, line, self._rows = self._rows, self._line, None
         if not rows or line is None or not any(METRIC.search(key) for key in rows):
             return
-        step = next(iter(ranked_step_keys(rows)), None)
-        if step is not None and rows[step] is not None:
+        step = step_key_of(rows)
+        named = self._named
+        if step is None and named is not None and 0 < line.line_no - named[2] <= _NEAR:
+            sink.emit(Reading(rows, named[0], "step", named[1], dialect=self.name), line)
+            return
+        step = step or next(iter(ranked_step_keys(rows)), None)
+        value = rows[step] if step is not None else None
+        if step is not None and value is not None and value == value // 1:
             sink.emit(Reading(rows, rows.pop(step), step, dialect=self.name), line)

@@ -40,8 +40,8 @@ class Header:
         """
         names = _names(fields)
         lower = [name.lower() for name in names]
-        name_at = next((lower.index(key) for key in NAME_KEYS if key in lower), -1)
-        value_at = next((lower.index(key) for key in VALUE_KEYS if key in lower), -1)
+        name_at = next((lower.index(key) for key in map(str.lower, NAME_KEYS) if key in lower), -1)
+        value_at = next((lower.index(key) for key in map(str.lower, VALUE_KEYS) if key in lower), -1)
         is_long = name_at >= 0 and value_at >= 0
         type_at = next((lower.index(key) for key in _TYPE_OF_NAME if key in lower), -1) if is_long else -1
         taken = {name_at, value_at, type_at} if is_long else set()

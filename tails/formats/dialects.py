@@ -26,6 +26,7 @@ from trainmon.tails.formats.modded_nanogpt import ModdedNanoGpt
 from trainmon.tails.formats.nanochat import NanoChat
 from trainmon.tails.formats.nanogpt import NanoGpt
 from trainmon.tails.formats.nemo_line import NemoLine
+from trainmon.tails.formats.numbered import Numbered
 from trainmon.tails.formats.olmo_core import OlmoCore
 from trainmon.tails.formats.rich_bar import RichBar
 from trainmon.tails.formats.torchtitan import TorchTitan
@@ -60,5 +61,6 @@ DIALECTS: tuple[type[Dialect], ...] = (
     Columns,
     Boxed,
     Headed,
+    Numbered,
     Generic,  # the net under all others
 )

@@ -14,6 +14,7 @@ from trainmon.tails.formats.numbers import NUMBER, to_number
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
 from trainmon.tails.record import Note, NoteKind
+from trainmon.tails.steps import step_key_of
 
 _ITEM = re.compile(
     rf"(?P<q>['\"])(?P<key>[^'\"]{{1,160}})(?P=q)\s*:\s*(?:(?P<v>['\"])(?P<text>[^'\"]*)(?P=v)"
@@ -127,6 +128,8 @@ class DictLine(Dialect):
     @staticmethod
     def _own_step(reading: Reading, values: dict[str, float | None], words: dict[str, str], before: str) -> None:
         key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
+        if key is None:
+            key = step_key_of(values)
         if key is not None:
             reading.step, reading.step_key = values.pop(key), key
             return

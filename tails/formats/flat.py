@@ -60,6 +60,8 @@ _RANK_WORD = re.compile(r"^rank[-_ ]?\d+\s+")
 _REACHED = re.compile(r"['\"](?: reached)?")
 _LETTER = re.compile(r"[^\W\d_]|[_(]")
 _MAX_PAIRS = 4000
+_MOST_RESULTS = 8
+_MAX_WORDS_OUTSIDE = 3
 _STEP_WITHIN = 4  # the step is among the first values of a line
 
 
@@ -173,6 +175,23 @@ def _mark_evaluation(text: str, shape: Shape) -> None:
     head = head[: head.rfind(first_key.split(" (")[0])] if first_key.split(" (")[0] in head else head
     if EVAL_WORD.search(head) or _RESULTS.match(text):
         shape.fields = [(key if EVAL_WORD.search(key) else f"eval/{key}", span) for key, span in shape.fields]
+
+
+def is_plain(line: Line, shape: Shape) -> bool:
+    """Whether `line` holds little but the values it measured: it is a result, no setting and no sentence."""
+    text = line.text
+    if line.scan().others or len(shape.fields) > _MOST_RESULTS or text.startswith(("  ", "\t", '"')):
+        return False
+    keys = [key for key, _ in shape.fields]
+    measured = [key for key in keys if key.lower() != "epoch"][:1]
+    if not all(MEASURE.search(key) or EVAL_WORD.search(key) for key in measured):
+        return False
+    if any(SETTING.search(key) for key in keys) or not any(MEASURE.search(key) for key in keys):
+        return False
+    left = text
+    for key in keys:
+        left = left.replace(key.split(" (")[0].removeprefix("eval/"), " ", 1)
+    return len(re.findall(r"[A-Za-z]{2,}", left)) <= _MAX_WORDS_OUTSIDE
 
 
 class FlatDialect(Dialect):

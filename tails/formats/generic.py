@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, SETTING, FlatDialect, is_epoch, shape_of
+from trainmon.tails.formats.flat import MEASURE, SETTING, FlatDialect, is_epoch, is_plain, shape_of
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.sink import Sink
-from trainmon.tails.formats.template import Shape
+from trainmon.tails.formats.template import Reading, Shape, Template
 
 _TYPICAL = re.compile(r"average|mean|validation|val\b|eval|test", re.IGNORECASE)
-_MAX_WORDS_OUTSIDE = 3
+_OF_A_KIND = 3
+_MOST_KINDS = 20
 _EPOCH_WITHIN = 2
 
 
@@ -26,7 +27,37 @@ class Generic(FlatDialect):
         b"[Step 2/100] Loss: nan | Global Tokens/s: 871.01 | Peak Mem: 21.30\n",
         b"epoch: 0|step: 0|ppo_ep: 1|act_loss: 0.20|cri_loss: 0.12\naverage reward score: -0.6\n",
         b"train step=7 lr=1.0e-04 loss=2.5 tokens_per_sec=1,204\n",
+        b"loss: 3.25\nloss: 3.125\nloss: 3.0\nloss: 2.75\n",
     )
+
+    def __init__(self) -> None:
+        self._doubtful: dict[tuple[str, ...], list[tuple[Template, Reading, Line]]] = {}
+
+    def read(self, line: Line, sink: Sink) -> bool:
+        """Reads `line` if it is this dialect's own."""
+        return super().read(line, sink) or self._is_one_of_many(line, sink)
+
+    def _is_one_of_many(self, line: Line, sink: Sink) -> bool:
+        """Whether `line` measures something without a step, as nothing else in the file does: one such line may be
+        a remark, the third of a kind shows that they are the records."""
+        if sink.has_records or not line.text.strip()[:1].isalpha():
+            return False
+        shape = shape_of(line, needs_step=False)
+        if shape is None or shape.step is not None or not is_plain(line, shape):
+            return False
+        keys = tuple(key for key, _ in shape.fields)
+        template = Template(line.text, shape, self.name)
+        reading = template.read(line.text)
+        if reading is None or (keys not in self._doubtful and len(self._doubtful) >= _MOST_KINDS):
+            return False
+        held = self._doubtful.setdefault(keys, [])
+        held.append((template, reading, line))
+        if len(held) >= _OF_A_KIND:
+            self._doubtful.clear()
+            for template, reading, line in held:
+                sink.learn(template)
+                sink.emit(reading, line)
+        return True
 
     def shape(self, line: Line, sink: Sink) -> Shape | None:
         """The shape of `line`, None when it is not this dialect's."""
@@ -53,19 +84,5 @@ class Generic(FlatDialect):
 
     def _is_measurement(self, line: Line, shape: Shape, sink: Sink) -> bool:
         """Whether a line without a step is a result (``validation loss: 3.2``) and no setting or sentence."""
-        text = line.text
-        if line.scan().others or len(shape.fields) > 8 or text.startswith(("  ", "\t", '"')):
-            return False
         keys = [key for key, _ in shape.fields]
-        measured = [key for key in keys if key.lower() != "epoch"][:1]
-        if not all(MEASURE.search(key) or EVAL_WORD.search(key) for key in measured):
-            return False
-        if any(SETTING.search(key) for key in keys) or not any(MEASURE.search(key) for key in keys):
-            return False
-        left = text
-        for key in keys:
-            left = left.replace(key.split(" (")[0], " ", 1)
-        words = re.findall(r"[A-Za-z]{2,}", left)
-        if len(words) > _MAX_WORDS_OUTSIDE:
-            return False
-        return any(_TYPICAL.search(key) for key in keys) or sink.has_records
+        return is_plain(line, shape) and (any(_TYPICAL.search(key) for key in keys) or sink.has_records)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 
-from trainmon.tails.formats.flat import EVAL_WORD, METRIC
+from trainmon.tails.formats.flat import EVAL_WORD, METRIC, is_plain, shape_of
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
 from trainmon.tails.formats.sink import Sink
-from trainmon.tails.formats.template import Reading
+from trainmon.tails.formats.template import Reading, Template
 
 _HEADING = re.compile(
     r"[\W_]{0,120}(?:(?P<eval>eval|validation|test)[ _])?(?:(?:learning|training|train|global|optimi[sz]er)[ _])?"
-    r"(?P<key>step|iteration|iter|update)\s*[:#=]?\s*\[?(?P<step>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?[\W_]{0,120}",
+    r"(?P<key>step|iteration|iter|update|epoch)\s*[:#=]?\s*\[?(?P<step>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?[\W_]{0,120}",
     re.IGNORECASE,
 )
 _METRIC = re.compile(
@@ -20,24 +21,40 @@ _METRIC = re.compile(
     r"[A-Za-z/]{0,11})?,?\s*(?:\([^)]{0,80}\))?[\s|│]*"
 )
 _LONGEST = 400
+_BULLETS = " \t•*·–-─│|"
 _PATIENCE = 40  # lines that are no metric, in a block
 
 
+@dataclass(slots=True)
+class _Block:
+    """What is begun. `others`: records of other dialects when it was; `idle`: lines since its newest metric."""
+
+    reading: Reading
+    values: dict[str, float | None]
+    line: Line
+    others: int
+    is_eval: bool = False
+    idle: int = 0
+
+
 class Headed(Dialect):
-    """A block ends at the next heading, when another dialect reads a record, or after `_PATIENCE` other lines."""
+    """A block ends at the next heading, when another dialect reads a record, or after `_PATIENCE` other lines.
+
+    What stands below the heading of an epoch is a second account of the steps.
+    """
 
     name = "headed block"
-    tokens = (b"step", b"iter", b"update")
+    tokens = (b"step", b"iter", b"update", b"epoch")
     samples = (
         b"======== Step 1/100 ========\n  Training results:\n  * Loss: 0.25\n  * Avg Reward: 0.5\n"
         b"======== Step 2/100 ========\n  * Loss: 0.125\n  * Total step time: 61.5s\n",
         b"step: 10\n  loss: 3.25\n  lr: 1.0e-04\n\nstep: 20\n  loss: 3.125\n  lr: 1.0e-04\n",
+        b"Epoch 1/2\n----------\ntrain Loss: 3.25 Acc: 0.5\nval Loss: 3.5 Acc: 0.25\n"
+        b"Epoch 2/2\n----------\ntrain Loss: 3.0 Acc: 0.5\nval Loss: 3.25 Acc: 0.25\n",
     )
 
     def __init__(self) -> None:
-        self._open: tuple[Reading, dict[str, float | None], Line] | None = None
-        self._idle = 0
-        self._others = 0  # records of other dialects when the block was begun
+        self._open: _Block | None = None
 
     @property
     def is_open(self) -> bool:
@@ -50,42 +67,61 @@ class Headed(Dialect):
         if len(text) > _LONGEST:
             return False
         match = _HEADING.fullmatch(text)
-        if self._open is not None and match is None:
-            if sink.dialects.total() != self._others:
-                self.flush(sink)
-            elif self._metric(text):
-                return True
         if match is None:
-            self._idle += self._open is not None and bool(text.strip())
-            if self._idle > _PATIENCE:
-                self.flush(sink)
-            return False
+            return self._below(line, sink)
         self.flush(sink)
         values: dict[str, float | None] = {}
         reading = Reading(values, float(match["step"]), match["key"].lower(), dialect=self.name)
         reading.total = float(match["total"]) if match["total"] else None
-        reading.secondary = match["eval"] is not None
-        self._open, self._idle, self._others = (reading, values, line), 0, sink.dialects.total()
+        reading.secondary = reading.step_key == "epoch"
+        self._open = _Block(reading, values, line, sink.dialects.total(), match["eval"] is not None)
         return True
 
-    def _metric(self, text: str) -> bool:
+    def _below(self, line: Line, sink: Sink) -> bool:
+        """Takes a line below a heading; False when it is no metric of the block."""
+        block = self._open
+        if block is None:
+            return False
+        if sink.dialects.total() != block.others:
+            self.flush(sink)
+            return False
+        if self._results(block, line) if block.reading.secondary else self._metric(block, line.text):
+            block.idle = 0
+            return True
+        block.idle += bool(line.text.strip())
+        if block.idle > _PATIENCE:
+            self.flush(sink)
+        return False
+
+    @staticmethod
+    def _metric(block: _Block, text: str) -> bool:
         match = _METRIC.fullmatch(text)
-        if match is None or self._open is None:
+        if match is None:
             return False
         if not is_absent(match["value"]):
             key = f"{match['key']} ({match['unit']})" if match["unit"] else match["key"]
-            self._open[1].setdefault(key, to_number(match["value"]))
+            block.values.setdefault(key, to_number(match["value"]))
         return True
+
+    @staticmethod
+    def _results(block: _Block, line: Line) -> bool:
+        """Takes a line of results below the heading of an epoch: one or several values, and no step of its own."""
+        words = replace(line, text=line.text.strip(_BULLETS), _scan=None)
+        shape = shape_of(words, needs_step=False)
+        if shape is None or shape.step is not None or not is_plain(words, shape):
+            return False
+        reading = Template(words.text, shape, Headed.name).read(words.text)
+        for key, value in reading.values.items() if reading is not None else ():
+            block.values.setdefault(key, value)
+        return reading is not None
 
     def flush(self, sink: Sink) -> None:
         """Gives what is held back."""
-        held, self._open, self._idle = self._open, None, 0
-        if held is None:
+        block, self._open = self._open, None
+        if block is None or not any(METRIC.search(key) for key in block.values):
             return
-        reading, values, line = held
-        if not any(METRIC.search(key) for key in values):
-            return
-        if reading.secondary:
-            reading.secondary = False
-            reading.values = {key if EVAL_WORD.search(key) else f"eval/{key}": one for key, one in values.items()}
-        sink.emit(reading, line)
+        if block.is_eval:
+            block.reading.values = {
+                key if EVAL_WORD.search(key) else f"eval/{key}": one for key, one in block.values.items()
+            }
+        sink.emit(block.reading, block.line)

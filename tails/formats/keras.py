@@ -37,7 +37,8 @@ class Keras(Dialect):
         if match is not None:
             self.flush(sink)
             self._epoch, self._epochs = float(match[1]), float(match[2])
-            return True
+            sink.is_telling = True
+            return False  # what stands below may be another dialect's
         bars = list(_BAR.finditer(line.text))
         if not bars or "loss" not in line.text:
             return False

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.steps import step_rank
 
-NAME_KEYS = ("metric_name", "metric", "name", "tag", "key")
-VALUE_KEYS = ("value", "metric_value", "scalar_value", "val")
+NAME_KEYS = ("metric_name", "metric", "metricName", "name", "tag", "key")
+VALUE_KEYS = ("value", "metric_value", "metricValue", "scalar_value", "val")
 _NAME_LIMIT = 200
 _OTHER_NUMBERS = 5  # the value and a few labels; with more beside it the record is wide
 

@@ -27,6 +27,8 @@ _UNIT = re.compile(
 # Separators that end the text of the key before.
 _CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–—] | {2,}")
 _TRIM = " \t,;:=>|-–—*#'\"[]{}~≈\\"
+_NUMBER_AHEAD = re.compile(rf" +(?:{NUMBER})(?= |$)")
+_KEYS_FIRST = re.compile(r"\s*[A-Za-z_][^:=|]*\d\s*")  # words and numbers in turn, and a number at the end
 _WORDS = re.compile(r"[ \t]*([A-Za-z][\w/%]*(?: [A-Za-z][\w/%]*){0,3})\s*(?=$|[|,;\t])")
 _KEY_AHEAD = re.compile(r" [A-Za-z][\w ]{0,60}[:=]")
 _WORD_VALUE = re.compile(r"[\w\]]=(?:\"[^\"]*\"|'[^']*'|[^\s\"'=]+)\s+")  # ``msg="train step" step=``
@@ -79,8 +81,11 @@ class Scan:
     others: list[tuple[int, int]] = field(default_factory=list)
 
 
-def _unit_at(text: str, end: int) -> tuple[str, int, bool]:
-    """Unit behind a number that ends at `end`, where the unit ends, and whether the number is a word's part."""
+def _unit_at(text: str, end: int, *, keys_first: bool) -> tuple[str, int, bool]:
+    """Unit behind a number that ends at `end`, where the unit ends, and whether the number is a word's part.
+
+    In a line of `keys_first` (``lr 1e-4 tok/s 123``) what stands between two numbers is the second one's key.
+    """
     match = _GLUED.match(text, end)
     if match is not None:
         word = match.group().rstrip("./")
@@ -90,7 +95,8 @@ def _unit_at(text: str, end: int) -> tuple[str, int, bool]:
     if text[end : end + 1] in ("-", "_") and text[end + 1 : end + 2].isalnum():
         return "", end, True
     match = _SPACED.match(text, end)
-    if match is not None and _UNIT.fullmatch(match.group(1)):
+    is_unit = match is not None and _UNIT.fullmatch(match.group(1)) is not None
+    if match is not None and is_unit and not (keys_first and _NUMBER_AHEAD.match(text, match.end())):
         return match.group(1), match.end(), False
     return "", end, False
 
@@ -147,6 +153,7 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.keys_first = _KEYS_FIRST.fullmatch(text) is not None
         self.out = Scan()
         self.last_end = 0
         self.run: list[tuple[int, int, str]] = []  # the values of ``a/b/c`` behind one key
@@ -162,10 +169,10 @@ class _Scanner:
                 self.out.others.append((start, end))
                 position = self.last_end = end
                 continue
-            unit, unit_end, is_word = _unit_at(text, end)
+            unit, unit_end, is_word = _unit_at(text, end, keys_first=self.keys_first)
             if unit_end == end + 1 and self._is_multiplier(unit, start):
                 end = unit_end
-                unit, unit_end, is_word = _unit_at(text, end)
+                unit, unit_end, is_word = _unit_at(text, end, keys_first=self.keys_first)
             if is_word or (text[start].isalpha() and not self._stands_alone(start, end, unit)):
                 position = max(end, start + 1)
                 continue

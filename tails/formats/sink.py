@@ -32,6 +32,7 @@ class Sink:
         self.unreadable = 0
         self.newest_template: Template | None = None  # the shape of the newest line, if it has one
         self.bar_kind = BarKind.NONE  # what the newest line was as a bar
+        self.is_telling = False  # whether the newest line, no record itself, tells of one that follows
         self.bar: Bar | None = None  # the newest frame of a training bar
         self.main_bar: Bar | None = None  # the bar that training dictionaries stand beside
         self.rest: Line | None = None  # what a bar was followed by on its line, to be read next
@@ -41,6 +42,7 @@ class Sink:
         self._facts: list[Fact] = []
         self._known: dict[str, float | str] = {}
         self._voices = RankVoices()
+        self._speakers: dict[str, str] = {}  # key of a record without a step -> rank
         self._last: tuple[float, Mapping[str, float | None]] | None = None
         self._has_primary = False
         self._held: list[tuple[Reading, Line]] = []
@@ -108,6 +110,8 @@ class Sink:
             else:
                 self.step, self.step_key = step, reading.step_key or self.step_key
             self._total(reading, line)
+        elif line.prefix.rank and self._is_echo(line.prefix.rank, values):
+            values = {f"{key}{{rank={line.prefix.rank}}}": value for key, value in values.items()}
         self.dialects[reading.dialect] += 1
         self.has_records = True
         time, kind = self._time(reading, line)
@@ -120,6 +124,10 @@ class Sink:
             time=time,
             time_kind=kind,
         )
+
+    def _is_echo(self, rank: str, values: Mapping[str, float | None]) -> bool:
+        """Whether a record without a step is another rank's: the first rank that measured such a thing speaks."""
+        return self._speakers.setdefault(next(iter(values)), rank) != rank
 
     def _step_of(self, reading: Reading) -> float | None:
         step = reading.step

@@ -7,6 +7,7 @@ new altogether is taken apart, and only if it holds a word of interest.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum, auto
 
 import numpy as np
@@ -17,6 +18,8 @@ from trainmon.tails.formats.bars import Bars
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.dict_line import DictLine
+from trainmon.tails.formats.folded import Folds
+from trainmon.tails.formats.foreign import in_english, may_be_foreign
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.places import DIGITS, Outlines
 from trainmon.tails.formats.sink import Sink
@@ -66,6 +69,7 @@ class Stdout(LineFormat):
         self._order = [(dialect, dialect.tokens, dialect in self._holders) for dialect in self._dialects]
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
+        self._folds = Folds()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
         self._frame: tuple[bytes, int, int] | None = None  # the newest frame of a bar, not yet looked at
         self._frame_place = b""
@@ -111,6 +115,8 @@ class Stdout(LineFormat):
     def finish(self) -> Parsed:
         """Gives what was held back."""
         self._look_at_frame()
+        for line in self._folds.flush():
+            self._whole(line)
         for dialect in self._dialects:
             dialect.flush(self._sink)
         self._sink.release()
@@ -178,7 +184,7 @@ class Stdout(LineFormat):
         was_busy = self._busy
         wrapped = unwrap(text.rstrip()) if text[:1] == "{" else None
         kind = self._text(text, offset, line_no) if wrapped is None else self._unwrapped(wrapped, offset, line_no)
-        self._busy = self._is_open or self._notes.is_open
+        self._busy = self._is_open or self._notes.is_open or self._folds.is_open
         if was_busy or self._busy or glued > 0:
             return
         if kind is _Kind.KNOWN and self._sink.newest_template is not None:
@@ -217,18 +223,29 @@ class Stdout(LineFormat):
         return prefix
 
     def _text(self, text: str, offset: int, line_no: int) -> _Kind:
-        """Reads one line's text."""
-        sink = self._sink
+        """Reads one line's text, or keeps it until the line below has shown whether it goes on there."""
         prefix = self._prefix(text, line_no)
         line = Line(text[prefix.at :], offset, line_no, prefix)
-        low = text.lower().encode("utf-8", "replace")
-        is_record = False
-        sink.newest_template, sink.bar_kind = None, BarKind.NONE
+        ready = self._folds.take(line) if not self._is_open else [*self._folds.flush(), line]
+        kinds = [self._whole(one) for one in ready]
+        return kinds[0] if ready == [line] else _Kind.OTHER
+
+    def _whole(self, line: Line) -> _Kind:
+        """Reads one line."""
+        sink, offset, line_no = self._sink, line.offset, line.line_no
+        low = line.text.lower().encode("utf-8", "replace")
+        is_record = is_foreign = False
+        if may_be_foreign(low) and (english := in_english(line.text)) != line.text:
+            is_foreign, said = True, line
+            line, low = replace(line, text=english), english.lower().encode("utf-8", "replace")
+        sink.newest_template, sink.bar_kind, sink.is_telling = None, BarKind.NONE, False
         if self._is_open or _has_any(low, _METRIC_TOKENS):
             had_records = sink.has_records
             is_record, line = self._records(line, low)
             if sink.has_records and not had_records:
                 self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
+        if is_foreign:
+            line = said
         has_letters = low.islower()  # without any there is no token
         is_factual = not is_record and has_letters and _has_any(low, facts.TOKENS)
         if is_factual:
@@ -245,12 +262,12 @@ class Stdout(LineFormat):
                 if template is not None:
                     template.speaks = True
         if template is not None:
-            return _Kind.OTHER if template.speaks else _Kind.KNOWN
+            return _Kind.OTHER if template.speaks or is_foreign else _Kind.KNOWN
         if is_wordy or is_factual:
             return _Kind.OTHER
         if sink.bar_kind is not BarKind.NONE:
             return _KIND_OF_BAR[sink.bar_kind]
-        return _Kind.OTHER if is_record else _Kind.DULL
+        return _Kind.OTHER if is_record or sink.is_telling else _Kind.DULL
 
     def _try(self, line: Line, low: bytes) -> bool:
         """Gives `line` to the dialects until one reads it; first to the one that its looks suggest.
@@ -289,4 +306,5 @@ class Stdout(LineFormat):
 
 def _dated(prefix: Prefix, other: Prefix) -> Prefix:
     """`prefix` with the time of `other`, and its rank where it has none of its own."""
-    return Prefix(prefix.at, prefix.rank or other.rank, other.time, other.time_kind, other.is_clock, prefix.is_warning)
+    rank = prefix.rank or other.rank
+    return Prefix(prefix.at, rank, other.time, other.time_kind, other.is_clock, prefix.is_warning, prefix.is_bare)
