@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -176,18 +177,23 @@ def looks_like_log(path: str, doubt: Doubt) -> bool:
     except OSError:
         return doubt in (Doubt.TEXT, Doubt.NUMBERS)
     try:
-        if doubt is Doubt.PARQUET:
-            return _parquet_has_metrics(fd, status.st_size)
-        for size, place in ((_FIRST_BYTES, 0), (HEAD_BYTES, 0), (HEAD_BYTES, max(status.st_size - HEAD_BYTES, 0))):
-            part = os.pread(fd, size, place)
-            if shows_training(part, doubt):
-                return True
-            if len(part) < size:
-                break
+        return content_looks_like_log(lambda size, place: os.pread(fd, size, place), status.st_size, doubt)
     except OSError:
         return doubt is Doubt.TEXT
     finally:
         os.close(fd)
+
+
+def content_looks_like_log(read: Callable[[int, int], bytes], file_size: int, doubt: Doubt) -> bool:
+    """As `looks_like_log`, of a file of which `read` gives so many bytes from an offset on; it may raise OSError."""
+    if doubt is Doubt.PARQUET:
+        return _parquet_has_metrics(read, file_size)
+    for size, place in ((_FIRST_BYTES, 0), (HEAD_BYTES, 0), (HEAD_BYTES, max(file_size - HEAD_BYTES, 0))):
+        part = read(size, place)
+        if shows_training(part, doubt):
+            return True
+        if len(part) < size:
+            break
     return False
 
 
@@ -238,13 +244,13 @@ def _table_shows(text: bytes) -> bool:
     )
 
 
-def _parquet_has_metrics(fd: int, size: int) -> bool:
+def _parquet_has_metrics(read: Callable[[int, int], bytes], size: int) -> bool:
     """The column names stand in the footer: a training's has a step and something that is measured."""
-    end = os.pread(fd, 8, max(size - 8, 0))
+    end = read(8, max(size - 8, 0))
     if len(end) < 8 or end[4:] != b"PAR1":
         return False
     length = min(int.from_bytes(end[:4], "little"), 1 << 20, size - 8)
-    footer = os.pread(fd, length, size - 8 - length)
+    footer = read(length, size - 8 - length)
     if b"_step" in footer:  # W&B's history
         return True
     return bool(_TABLE_METRIC.search(footer) and re.search(rb"step|epoch|iter", footer, re.IGNORECASE))

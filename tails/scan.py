@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log
 from trainmon.tails.opening import explain, show
@@ -48,6 +49,76 @@ class Found:
     look: Look
 
 
+class Places(Protocol):
+    """What a walk asks of a file system; all but `exists` and `shows_training` may raise OSError."""
+
+    def children(self, path: str) -> tuple[tuple[int, int], list[Child]]:
+        """A directory's device and inode, and what is in it, by name."""
+
+    def identity(self, path: str) -> tuple[int, int]:
+        """Device and inode of a file, links followed."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something."""
+
+    def mtime(self, path: str) -> float:
+        """When a file was last written to."""
+
+    def shows_training(self, found: list[Found]) -> list[Found]:
+        """Those whose content shows what their names promise (`looks.looks_like_log`)."""
+
+
+class Child(Protocol):
+    """A name in a directory: what of ``os.DirEntry`` a walk uses."""
+
+    @property
+    def name(self) -> str:
+        """The last component."""
+
+    @property
+    def path(self) -> str:
+        """The whole path."""
+
+    def is_dir(self) -> bool:
+        """Whether it leads to a directory; may raise OSError."""
+
+    def is_file(self) -> bool:
+        """Whether it leads to a regular file."""
+
+    def is_symlink(self) -> bool:
+        """Whether it is a symbolic link."""
+
+    def inode(self) -> int:
+        """Its inode."""
+
+
+class LocalPlaces:
+    """This machine's file systems."""
+
+    def children(self, path: str) -> tuple[tuple[int, int], list[Child]]:
+        """A directory's identity and children."""
+        status = os.stat(path)  # noqa: PTH116
+        with os.scandir(path) as listing:
+            return (status.st_dev, status.st_ino), sorted(listing, key=lambda entry: entry.name)
+
+    def identity(self, path: str) -> tuple[int, int]:
+        """Device and inode."""
+        status = os.stat(path)  # noqa: PTH116
+        return status.st_dev, status.st_ino
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something."""
+        return os.path.exists(path)  # noqa: PTH110
+
+    def mtime(self, path: str) -> float:
+        """When it was last written to."""
+        return os.stat(path).st_mtime  # noqa: PTH116
+
+    def shows_training(self, found: list[Found]) -> list[Found]:
+        """Those that look like logs."""
+        return [each for each in found if looks_like_log(each.path, each.look.doubt)]
+
+
 @dataclass(slots=True)
 class Folder:
     """A directory with what was found in it. `states`: trainer_state.json of it and of its checkpoints."""
@@ -57,6 +128,7 @@ class Folder:
     files: list[Found] = field(default_factory=list)
     folders: list[Folder] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
+    places: Places = field(default_factory=LocalPlaces)
 
     @property
     def name(self) -> str:
@@ -65,13 +137,14 @@ class Folder:
 
     def newest_state(self) -> str | None:
         """Of several states of one run only the newest counts: it holds the history of those before it."""
-        return max(self.states, key=_age_key, default=None)
+        return max(self.states, key=lambda path: _age_key(path, self.places), default=None)
 
 
 class Scan:
     """One walk. `problems` are lines to show; `folders` and `entries` count what was looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Places | None = None) -> None:
+        self.places: Places = places or LocalPlaces()
         self.problems: list[str] = []
         self.folders = 0
         self.entries = 0
@@ -82,7 +155,7 @@ class Scan:
 
     def walk(self, root: str) -> Folder:
         """What is found in and below `root`. Directories behind symbolic links come last, each directory once."""
-        top = Folder(root, 0)
+        top = Folder(root, 0, places=self.places)
         queue = deque([top])
         behind_links: deque[Folder] = deque()
         while queue or behind_links:
@@ -105,12 +178,10 @@ class Scan:
 
     def _look_into(self, folder: Folder) -> Iterator[tuple[Folder, bool]]:
         try:
-            status = os.stat(folder.path)  # noqa: PTH116
-            if (status.st_dev, status.st_ino) in self._visited:
+            identity, entries = self.places.children(folder.path)
+            if identity in self._visited:
                 return
-            self._visited.add((status.st_dev, status.st_ino))
-            with os.scandir(folder.path) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+            self._visited.add(identity)
         except OSError as error:
             self._denied += 1
             if self._denied <= _MAX_DENIED:
@@ -124,14 +195,14 @@ class Scan:
                 if child := self._child(folder, entry):
                     yield child, entry.is_symlink()
             elif look := look_at_name(entry.name):
-                self._add(folder, entry, look, status.st_dev, doubtful)
+                self._add(folder, entry, look, identity[0], doubtful)
         self._settle(folder, doubtful)
         folder.files.sort(key=lambda found: found.path)
 
-    def _child(self, folder: Folder, entry: os.DirEntry[str]) -> Folder | None:
+    def _child(self, folder: Folder, entry: Child) -> Folder | None:
         if CHECKPOINT.fullmatch(entry.name):
             state = f"{entry.path}/{_STATE}"
-            if os.path.exists(state):  # noqa: PTH110
+            if self.places.exists(state):
                 folder.states.append(state)
             return None
         if entry.name == "logs" and _WANDB_RUN.match(folder.name):  # W&B's own debug logs
@@ -140,9 +211,9 @@ class Scan:
             self.problems.append(f"{show(entry.path)}: is a directory, not a file; what is in it is looked at")
         if entry.name.startswith(".") or entry.name.lower() in _SKIPPED or folder.depth >= MAX_DEPTH:
             return None
-        return Folder(entry.path, folder.depth + 1)
+        return Folder(entry.path, folder.depth + 1, places=self.places)
 
-    def _add(self, folder: Folder, entry: os.DirEntry[str], look: Look, device: int, doubtful: list[Found]) -> None:
+    def _add(self, folder: Folder, entry: Child, look: Look, device: int, doubtful: list[Found]) -> None:
         if folder.name == "wandb" and entry.name.startswith("debug"):
             return
         if entry.is_symlink():
@@ -162,36 +233,36 @@ class Scan:
         """Reads the heads of files whose names leave doubt."""
         logs = [found for found in doubtful if found.look.doubt is Doubt.TEXT]
         others = [found for found in doubtful if found.look.doubt is not Doubt.TEXT]
-        folder.files += [found for found in logs if looks_like_log(found.path, found.look.doubt)]
-        tried = [found for found in others[:_TRIED] if looks_like_log(found.path, found.look.doubt)]
+        folder.files += self.places.shows_training(logs)
+        tried = self.places.shows_training(others[:_TRIED])
         if len(others) <= _MANY or tried:
-            tried += [found for found in others[_TRIED:] if looks_like_log(found.path, found.look.doubt)]
+            tried += self.places.shows_training(others[_TRIED:])
         folder.files += tried
 
     def _add_link(self, folder: Folder, path: str, look: Look) -> None:
         """A file behind a symbolic link counts unless the file itself was found."""
         try:
-            status = os.stat(path)  # noqa: PTH116
+            key = self.places.identity(path)
         except OSError:
             return
-        key = (status.st_dev, status.st_ino)
         if key in self._known:
             return
-        if look.doubt is Doubt.NONE or looks_like_log(path, look.doubt):
+        found = Found(path, look)
+        if look.doubt is Doubt.NONE or self.places.shows_training([found]):
             self._known.add(key)
-            folder.files.append(Found(path, look))
+            folder.files.append(found)
 
 
-def _is_dir(entry: os.DirEntry[str]) -> bool:
+def _is_dir(entry: Child) -> bool:
     try:
         return entry.is_dir()
     except OSError:
         return False
 
 
-def _age_key(path: str) -> tuple[float, int, str]:
+def _age_key(path: str, places: Places) -> tuple[float, int, str]:
     digits = re.findall(r"\d+", os.path.basename(os.path.dirname(path)))  # noqa: PTH119, PTH120
     try:
-        return os.stat(path).st_mtime, int(digits[-1]) if digits else 0, path  # noqa: PTH116
+        return places.mtime(path), int(digits[-1]) if digits else 0, path
     except OSError:
         return 0.0, 0, path

@@ -1,0 +1,141 @@
+"""A file on another host with the interface of `follow.Follower`."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+
+from trainmon.tails.clock import Clock
+from trainmon.tails.follow import FollowUpdate
+from trainmon.tails.opening import NotRegular, explain, require_regular
+from trainmon.tails.ssh.address import RemotePath
+from trainmon.tails.ssh.ask import is_gone
+from trainmon.tails.ssh.host import Host
+
+_TURN_S = 0.5
+
+
+class RemoteFollower:
+    """Gives what is new in the file `remote`, in order and each byte once, whatever happens to the connection.
+
+    `wake` is called, in the host's thread, when there is something to poll for. With `patience_s` a poll waits until
+    something comes, and gives up when nothing has for so long (reading a file to its end).
+    """
+
+    def __init__(
+        self,
+        remote: RemotePath,
+        host: Host,
+        clock: Clock,
+        *,
+        wake: Callable[[], None] | None = None,
+        patience_s: float = 0.0,
+    ) -> None:
+        self.path = remote.name
+        self.offset = 0
+        self._remote = remote
+        self._host = host
+        self._clock = clock
+        self._wake = wake or (lambda: None)
+        self._patience_s = patience_s
+        self._news = threading.Event()
+        self._is_closed = False
+        self._was_there = False
+        self._file = host.watch(remote.path, self._tell)
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._wake()
+
+    @property
+    def is_open(self) -> bool:
+        """No descriptor is held here."""
+        return False
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a poll would give something."""
+        return self._file.has_news
+
+    @property
+    def size(self) -> int:
+        """Of the file, as far as it is known."""
+        status = self._file.status
+        return max(status.size, self.offset) if status is not None and not self._file.error else self.offset
+
+    @property
+    def mtime(self) -> float | None:
+        """When it was last written to, by our clock."""
+        status = self._file.status
+        return status.mtime - self._host.skew_s if status is not None else None
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, one line; "" when all is well."""
+        if self._host.problem:
+            return self._host.problem
+        file = self._file
+        if file.error:
+            if is_gone(file.error) and self._was_there:
+                return f"{self.path}: deleted or moved away; it will be read on when it is back"
+            return explain(self.path, OSError(file.error, os.strerror(file.error)))
+        status = file.status
+        if status is not None and status.mode is not None and not stat.S_ISREG(status.mode):
+            try:
+                require_regular(self.path, os.stat_result((status.mode, *[0] * 9)))
+            except NotRegular as error:
+                return str(error)
+        return ""
+
+    def poll(self, budget_bytes: int) -> FollowUpdate:
+        """What is new since the last poll, at most `budget_bytes` of it."""
+        if self._patience_s:
+            self._await()
+        data, offset, events, more = self._file.take(budget_bytes)
+        if data or events:
+            self._was_there = True
+        if data:
+            self.offset = offset + len(data)
+        elif not self._file.has_news:
+            self.offset = offset = self._file.offset
+        is_at_end = not more and (self._file.is_at_end or self._is_hopeless())
+        if self._patience_s:
+            more = not is_at_end
+        return FollowUpdate(data, offset, tuple(events), more, is_at_end)
+
+    def unread(self, count: int) -> None:
+        """Takes the last `count` bytes as not read: they will be given again."""
+        if count:
+            self.offset -= count
+            self._file.rewind(self.offset)
+
+    def release(self) -> None:
+        """Ends the watch when the file was read to its end for good; otherwise there is nothing to give back."""
+        if self._patience_s:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the watch."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._host.unwatch(self._file)
+
+    def _is_hopeless(self) -> bool:
+        """Whether nothing can come for now: no such file, no rights, no regular file."""
+        file = self._file
+        if not file.was_answered:
+            return False
+        is_odd = file.status is not None and file.status.mode is not None and not stat.S_ISREG(file.status.mode)
+        return bool(file.error) or is_odd
+
+    def _await(self) -> None:
+        """Waits for news while there is more to come; gives up after `patience_s` without any."""
+        until = self._clock.monotonic() + self._patience_s
+        while not self._file.has_news and not self._file.is_at_end and not self._is_hopeless():
+            if self._clock.monotonic() >= until or (self._host.has_failed and not self._was_there):
+                self._file.is_at_end = True
+                return
+            self._news.wait(_TURN_S)
+            self._news.clear()

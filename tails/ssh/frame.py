@@ -1,0 +1,88 @@
+r"""Packets of the far side, and words that are sent there.
+
+A packet is a header of 20 bytes, ``K IIIIIIII LLLLLLLL\n`` (kind, number of what it answers and length of the payload,
+both in hexadecimal), and then its payload, any bytes. What is sent there are lines of words apart by single spaces;
+in a path every byte but a harmless few is written as ``\0ooo``, which printf's ``%b`` and the reader undo.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+HEADER_BYTES = 20
+MAX_PAYLOAD_BYTES = 2 << 20
+
+_HEADER = re.compile(rb"([A-Za-z]) ([0-9a-f]{8}) ([0-9a-f]{8})\n")
+_SPECIAL = re.compile(rb"[^A-Za-z0-9_./+=:,@-]")
+
+
+class BadAnswer(ValueError):  # noqa: N818 - what the far side said
+    """The far side sent what the reader never sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One packet."""
+
+    kind: str
+    number: int
+    payload: bytes
+
+
+class FrameBuffer:
+    r"""Cuts a stream of bytes into packets; holds no more than one packet and what was given last.
+
+    >>> buffer = FrameBuffer()
+    >>> buffer.add(b"S 00000001 00000002\nok" + b"h 0000")
+    >>> list(buffer.take())
+    [Frame(kind='S', number=1, payload=b'ok')]
+    """
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._place = 0
+
+    def add(self, data: bytes) -> None:
+        """Takes in the next bytes."""
+        if self._place:
+            del self._data[: self._place]
+            self._place = 0
+        self._data += data
+
+    def take(self) -> Iterator[Frame]:
+        """The packets that are whole. Raises BadAnswer where no packet begins, or one would be too long."""
+        while len(self._data) - self._place >= HEADER_BYTES:
+            match = _HEADER.match(self._data, self._place)
+            if match is None:
+                raise BadAnswer("it sent something that is no packet of the reader")
+            kind, number, length = match.group(1).decode(), int(match.group(2), 16), int(match.group(3), 16)
+            del match  # its hold on the buffer would forbid cutting it
+            if length > MAX_PAYLOAD_BYTES:
+                raise BadAnswer(f"it announced a packet of {length} bytes")
+            begin = self._place + HEADER_BYTES
+            if len(self._data) < begin + length:
+                return
+            self._place = begin + length
+            yield Frame(kind, number, bytes(memoryview(self._data)[begin : begin + length]))
+
+
+def word(path: str | bytes) -> bytes:
+    r"""`path` as one word of a line. A relative one begins with ``./``, so that none is ever taken for an option.
+
+    >>> word("/runs/it's"), word("-rf *")
+    (b'/runs/it\\0047s', b'./-rf\\0040\\0052')
+    """
+    raw = path if isinstance(path, bytes) else os.fsencode(path)
+    return escaped(raw if raw.startswith(b"/") else b"./" + raw)
+
+
+def escaped(raw: bytes) -> bytes:
+    r"""`raw` without a space, a line end or any character that a shell knows.
+
+    >>> escaped(b"a b;c")
+    b'a\\0040b\\0073c'
+    """
+    return _SPECIAL.sub(lambda match: b"\\0%03o" % match.group()[0], raw)
