@@ -89,6 +89,11 @@ class Follower:
         return self._identity
 
     @property
+    def print(self) -> Print:
+        """What tells what was read of the present file."""
+        return self._content.print
+
+    @property
     def is_open(self) -> bool:
         """Whether a descriptor is held."""
         return self._fd is not None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from trainmon.tails.lines import Chunk
-from trainmon.tails.opening import NotRegular, open_regular
 from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.status import LogLine
 from trainmon.tails.text import printable
@@ -17,7 +16,6 @@ from trainmon.tails.text import printable
 _MAX_HELD_BYTES = 8 << 20
 _SPACING_BYTES = 256 << 10
 _MAX_ENTRIES = 8192
-_BLOCK_BYTES = 256 << 10
 _MAX_READ_BYTES = 256 << 20
 _MAX_LINE_BYTES = 64 << 10
 _SHOWN_BYTES = 8192
@@ -127,38 +125,38 @@ class LineIndex:
         return self._line_nos[place], self._offsets[place]
 
 
-def read_lines(path: Path, index: LineIndex, line_no: int, context: int) -> list[LogLine]:
-    """Lines `line_no` - `context` to `line_no` + `context` of the file as it is now; fewer where there are no more.
+def read_lines(
+    path: str, blocks: Callable[[int], Iterator[bytes]], index: LineIndex, line_no: int, context: int
+) -> list[LogLine]:
+    """Lines `line_no` - `context` to `line_no` + `context` of the log as it is now; fewer where there are no more.
 
-    Blocks on the file system: for a reader thread only. An unreadable file gives no lines.
+    `blocks` gives what follows an offset (`History.blocks`) and blocks on the file system: for a reader thread only.
     """
     first, last = max(line_no - context, 1), line_no + context
     number, offset = index.before(first)
-    try:
-        fd, _ = open_regular(path)
-    except (OSError, NotRegular):
-        return []
     lines: list[LogLine] = []
     rest = b""
-    try:
-        for _ in range(_MAX_READ_BYTES // _BLOCK_BYTES):
-            block = os.pread(fd, _BLOCK_BYTES, offset)
-            offset += len(block)
+    read_bytes = 0
+    with closing(_ended(blocks(offset))) as source:
+        for block in source:
             *whole, rest = (rest + block).split(b"\n")
             if not block and rest:
                 whole = [rest]
             for raw in whole:
                 if first <= number <= last:
-                    lines.append(_log_line(str(path), number, _shown(raw), {}))
+                    lines.append(_log_line(path, number, _shown(raw), {}))
                 number += 1
-            if not block or number > last:
+            read_bytes += len(block)
+            if number > last or read_bytes > _MAX_READ_BYTES:
                 break
             rest = _shortened(rest)
-    except OSError:
-        return lines
-    finally:
-        os.close(fd)
     return lines
+
+
+def _ended(blocks: Iterator[bytes]) -> Generator[bytes]:
+    """`blocks`, and an empty one at the end."""
+    yield from blocks
+    yield b""
 
 
 def _kinds(said: list[Parsed], first: int, limit: int) -> Kinds:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.document import DocumentReader
-from trainmon.tails.follow import RESTARTS, FileEvent, Follower, FollowUpdate
+from trainmon.tails.follow import RESTARTS, FileEvent, FollowUpdate
 from trainmon.tails.formats import registry
 from trainmon.tails.formats.base import DocumentFormat
+from trainmon.tails.history import History
 from trainmon.tails.ingest import Detect, Ingest
 from trainmon.tails.logpane import LogPane, read_lines
 from trainmon.tails.opening import show
@@ -23,6 +26,7 @@ KEEP_LINES = 2000
 _WORDS = {
     FileEvent.TRUNCATED: "the file was truncated or written anew; reading it from its start",
     FileEvent.REPLACED: "the file was replaced by another one; reading that from its start",
+    FileEvent.ROTATED: "the log was rotated; reading on in the new file",
     FileEvent.GONE: "the file was deleted or moved away",
 }
 
@@ -50,10 +54,49 @@ class TailUpdate:
         return not (said or self.restarted or self.lines)
 
 
+class Follows(Protocol):
+    """What a tail needs of a follower, wherever the file lies; `Follower` says what each means."""
+
+    path: str | Path
+
+    @property
+    def offset(self) -> int:
+        """Bytes that were given."""
+
+    @property
+    def problem(self) -> str:
+        """One line, "" when all is well."""
+
+    @property
+    def size(self) -> int:
+        """Of the file, bytes."""
+
+    @property
+    def mtime(self) -> float | None:
+        """When it was last written to, seconds since the epoch."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a descriptor is held."""
+
+    def poll(self, budget_bytes: int) -> FollowUpdate:
+        """What is new."""
+
+    def unread(self, count: int) -> None:
+        """Takes the last `count` bytes as not read."""
+
+    def release(self) -> None:
+        """Gives the descriptor back."""
+
+    def blocks(self, offset: int) -> Iterator[bytes]:
+        """The bytes from `offset` on, read again."""
+
+
 class Tail:
     """Reads the log at `path` from its start and then what is added, in whatever format `detect` finds.
 
-    `lines`: the last `keep_lines` raw lines. `watched_by` goes into the status as it is set.
+    `lines`: the last `keep_lines` raw lines. `watched_by` goes into the status as it is set. `follower`: for a file
+    that is not on this machine.
     """
 
     def __init__(
@@ -64,6 +107,7 @@ class Tail:
         detect: Detect = registry.detect,
         keep_lines: int = KEEP_LINES,
         must_reopen: bool = False,
+        follower: Follows | None = None,
     ) -> None:
         self.path = Path(path)
         self.watched_by = ""
@@ -71,7 +115,7 @@ class Tail:
         self._detect = detect
         self._keep_lines = keep_lines
         self._source = str(path)
-        self._follower = Follower(self.path, clock, must_reopen=must_reopen)
+        self._follower: Follows = follower or History(self.path, clock, must_reopen=must_reopen)
         self._pane = LogPane(self._source, keep_lines)
         self._ingest = Ingest(self._source, detect, self._pane)
         self._document: DocumentReader | None = None
@@ -144,7 +188,7 @@ class Tail:
 
     def line_at(self, line_no: int, context: int = 10) -> list[LogLine]:
         """Line `line_no` with `context` lines on either side, read from the disk: never call it on the UI thread."""
-        return read_lines(self.path, self._ingest.index, line_no, context)
+        return read_lines(str(self.path), self._follower.blocks, self._ingest.index, line_no, context)
 
     def move_to(self, path: Path) -> None:
         """Reads on in `path`, a newer state of the same document (the next checkpoint's trainer_state.json)."""
@@ -203,5 +247,8 @@ class Tail:
     def _become_document(self) -> Parsed:
         assert isinstance(self._ingest.format, DocumentFormat)
         self._follower.release()
-        self._document = DocumentReader(self.path, self._ingest.format, self._clock)
+        self._document = self._open_document(self._ingest.format)
         return self._document.poll()
+
+    def _open_document(self, document: DocumentFormat) -> DocumentReader:
+        return DocumentReader(self.path, document, self._clock)

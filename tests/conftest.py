@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.sshfs import sshd as sshd  # a fixture: its name here makes it known to every test
+from tests.sshd import sshd as sshd  # a fixture: its name here makes it known to every test
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("TRAINMON_CORPUS", ROOT.parent / "shared" / "corpus"))

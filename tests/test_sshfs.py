@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sshfs import Sshd, sshfs_mount
+from tests.sshd import Sshd, sshfs_mount
 
 
 def test_a_command_runs_over_the_loopback_sshd(sshd: Sshd) -> None:
