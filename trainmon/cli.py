@@ -32,6 +32,7 @@ class Entry:
 COMMANDS = (
     Entry("watch", "Look", "[TARGET...]", "screens; without a TARGET: all runs below here"),
     Entry("demo", "Look", "", "the same on simulated runs"),
+    Entry("replay", "Look", "RUN", "a finished log played as if it were live"),
     Entry("check", "Judge", "[TARGET...]", "stability report and exit status", "trainmon.check/1"),
     Entry("compare", "Judge", "RUN RUN...", "at the same x: better, worse, or noise", "trainmon.compare/1"),
     Entry("calibrate", "Judge", "RUN... -o FILE", "thresholds from healthy runs, for the next ones"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -77,7 +77,6 @@ def limits_of(threshold: float | None, window: int | None) -> Thresholds:
 def say_problems(found: Judgement) -> None:
     """One line on stderr for each target that could not be read, and for each run that holds nothing to judge."""
     from trainmon.monitor import check as stability
-    from trainmon.tails.text import printable
 
     lines = list(found.problems)
     for run in found.runs:
@@ -87,5 +86,12 @@ def say_problems(found: Judgement) -> None:
             lines.append(stability.why_nothing(run))
     if not found.runs and not lines:
         lines.append(found.searched)
+    say_problems_of(lines)
+
+
+def say_problems_of(lines: Iterable[str]) -> None:
+    """Each line once, on stderr."""
+    from trainmon.tails.text import printable
+
     for line in dict.fromkeys(lines):
         click.echo(f"trainmon: {printable(line)}", err=True)

@@ -1,0 +1,99 @@
+"""``trainmon replay``: a finished log played into `watch` as if live."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmon.commands.common import fail, limit_options, limits_of, say_problems_of
+from trainmon.commands.watch import show
+
+if TYPE_CHECKING:
+    from trainmon.monitor.replay import Plan
+    from trainmon.monitor.thresholds import Thresholds
+    from trainmon.tails.clock import Clock
+
+
+def _speed(_context: click.Context, _option: click.Parameter, value: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*x?", value.strip().lower())
+    speed = float(found[1]) if found else 0.0
+    if not 1e-3 <= speed <= 1e9:
+        raise click.BadParameter(f"{value!r} is no speed; write 100x")
+    return speed
+
+
+@click.command(epilog="Exit status: 0, or that of `watch`; 2 when there is nothing to replay.")
+@click.argument("target", metavar="RUN")
+@click.option("--speed", default="10x", show_default=True, callback=_speed, help="How many times as fast as it was.")
+@click.option("--from", "from_step", type=float, metavar="STEP", help="What came before is there from the start.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write into this directory; no screen.")
+@limit_options
+def replay(
+    target: str,
+    speed: float,
+    from_step: float | None,
+    out: Path | None,
+    threshold: float | None,
+    window: int | None,
+) -> None:
+    """Play a finished run as if it were live: at the pace of its own time stamps, else one record a second.
+
+    The log is written anew, record after record, in a temporary directory, and watched there. Downtimes are cut short.
+    """
+    from trainmon.monitor.judge import find
+    from trainmon.monitor.replay import ReplayError, plan, play
+    from trainmon.tails.clock import SystemClock
+
+    if from_step is not None and from_step != from_step:
+        raise click.UsageError("--from wants a step")
+    found = find([target], Path.cwd())
+    say_problems_of(found.problems)
+    if len(found.runs) != 1:
+        names = ", ".join(run.name for run in found.runs[:5])
+        fail(f"{target}: here are {len(found.runs)} runs ({names}); name one" if found.runs else f"{found.searched}")
+    if out is None and not sys.stdout.isatty():
+        fail("standard output is no terminal; `trainmon replay RUN --out DIR` only writes the log")
+    folder = out if out is not None else Path(tempfile.mkdtemp(prefix="trainmon-replay-"))
+    clock = SystemClock()
+    stop = threading.Event()
+    problems: list[str] = []
+    try:
+        made = plan(found.runs[0], folder, clock, from_step=from_step)
+        if any(part.target.exists() for part in made.parts):
+            fail(f"{folder}: holds files of that name already; name an empty directory")
+        if out is not None:
+            click.echo(f"trainmon: writing below {out} for {made.lasts_s / speed:.0f} s; Ctrl-C ends it", err=True)
+            play(made, speed, clock, stop, problems.append)
+        else:
+            _watched(made, speed, clock, stop, problems, folder, limits_of(threshold, window))
+    except ReplayError as error:
+        fail(str(error))
+    finally:
+        stop.set()
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    if problems:
+        fail(problems[0])
+
+
+def _watched(
+    made: Plan, speed: float, clock: Clock, stop: threading.Event, problems: list[str], folder: Path, limits: Thresholds
+) -> None:
+    from trainmon.monitor.replay import play
+
+    writer = threading.Thread(
+        target=play, args=(made, speed, clock, stop, problems.append), name="trainmon-replay", daemon=True
+    )
+    writer.start()
+    try:
+        show([str(folder)], limits)
+    finally:
+        stop.set()
+        writer.join(timeout=5.0)
