@@ -346,7 +346,10 @@ class Simulation:
                 self.generations.append(b"")
             self.generations[-1] += update.data
             more = update.more
-        self.is_held = self.content is not None
+        self.is_held = False
+        if self.content is not None:  # a new file is taken up once the old one has been quiet for a moment
+            status = self.path.stat()
+            self.is_held = self.follow.identity == (status.st_dev, status.st_ino)
 
     def settle(self) -> None:
         for _ in range(3):
