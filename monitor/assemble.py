@@ -9,13 +9,19 @@ from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, worst
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job import JobState, Pulse, job_state
-from trainmon.monitor.snapshot import RunSnapshot, SeriesView, State, TriageStep
+from trainmon.monitor.job_report import tell_of_jobs
+from trainmon.monitor.pauses import expected_pause
+from trainmon.monitor.snapshot import JobInfo, RunSnapshot, SeriesView, State, TriageStep
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.triage import walk
+from trainmon.monitor.work import RISK_ID
 from trainmon.tails.record import NoteKind
 from trainmon.tails.status import FileStatus, LogLine
 
-STEP_OF_CHECK: dict[str, str] = {detector.id: detector.triage for detector in DETECTORS} | {"job.state": "job"}
+STEP_OF_CHECK: dict[str, str] = {detector.id: detector.triage for detector in DETECTORS} | {
+    "job.state": "job",
+    RISK_ID: "job",
+}
 _JOB_NEXT = {
     State.OOM: "lower the micro-batch size or sequence length, or shard more; restart from the last checkpoint",
     State.CRASHED: "read the error and the lines before it, then restart from the last checkpoint",
@@ -25,7 +31,11 @@ _JOB_NEXT = {
     State.CANCELLED: "nothing, if this was meant; else restart from the last checkpoint",
     State.HUNG: "look at the ranks' stacks (py-spy dump) and the network; a hung collective does not come back",
     State.SLOW: "wait for the next record; look at step time and storage if it stays away",
+    State.REQUEUED: "wait for the next start; check that it resumes from the last checkpoint",
 }
+_BLOCKED_NEXT = "look at `scontrol show job` for what it waits for; release, change or submit it again"
+# A run that waits is not judged by what it did before.
+_WAITING = frozenset((State.QUEUED, State.REQUEUED))
 
 
 # A log of system metrics alone says nothing of the training.
@@ -45,19 +55,34 @@ def assemble(
     log_context: tuple[LogLine, ...] = (),
     log_context_for: tuple[str, int] | None = None,
     with_scores: bool = True,
+    jobs: Sequence[JobInfo] = (),
+    now: float | None = None,
 ) -> RunSnapshot:
     """The snapshot of a run. `pulse` tells how its data arrives; `problems` what concerns its files.
 
-    `with_scores`: also the series of spike scores, which only screens draw.
+    `with_scores`: also the series of spike scores, which only screens draw. `jobs`: what a scheduler says of every
+    start of the run's jobs, oldest first; `now`: the wall-clock time to hold it against.
     """
     steps = engine.steps
     total = _number(engine.facts.get("total_steps"))
     span = (steps.first, steps.last) if steps is not None else None
-    job = job_state(engine.notes, engine.last_record_line, span, total, pulse, engine.limits)
-    results = engine.checks()
-    checks = (*results, _job_check(job))
-    episodes = _with_job_episode(engine.episodes(), job, engine)
     series = engine.series_views(with_scores=with_scores)
+    eta_s = _eta_s(series, span, total)
+    told = tell_of_jobs(engine, series, jobs, eta_s=eta_s, now=now)
+    job = job_state(
+        engine.notes,
+        engine.last_record_line,
+        span,
+        total,
+        pulse,
+        engine.limits,
+        job=told.job,
+        expected=expected_pause(pulse.pauses, engine.notes, series, span[1] if span else None, told.stride),
+        now=now,
+    )
+    results = engine.checks()
+    checks = (*results, _job_check(job), *told.checks)
+    episodes = _with_job_episode(engine.episodes(), job, engine)
     triage = walk(checks, STEP_OF_CHECK, episodes, series)
     verdict = overall(checks, has_metrics=any(key.signal.partition(".")[0] in _JUDGED for key in series))
     return RunSnapshot(
@@ -66,15 +91,15 @@ def assemble(
         state=job.state,
         state_reason=job.reason,
         verdict=verdict,
-        verdict_reason=_reason(verdict, triage, checks),
+        verdict_reason=_reason(verdict, triage, checks) if job.state not in _WAITING else job.reason,
         first_step=span[0] if span else None,
         last_step=span[1] if span else None,
         step_count=steps.count if steps is not None else 0,
         total_steps=total,
         step_key=steps.key if steps is not None else "",
-        eta_s=None if job.ended or job.state is State.UNKNOWN else _eta_s(series, span, total),
+        eta_s=None if job.ended or job.state is State.UNKNOWN else eta_s,
         age_s=pulse.age_s,
-        live=live,
+        live=live and not job.is_over,
         root_error=job.root_error,
         attempts=tuple(engine.attempts),
         series=series,
@@ -97,6 +122,10 @@ def assemble(
         log_context=log_context,
         log_context_for=log_context_for,
         thresholds_source=_thresholds_source(engine.limits),
+        job=told.job,
+        job_chain=tuple(jobs),
+        at_risk=told.at_risk,
+        goodput=told.goodput,
         limits=engine.limits,
     )
 
@@ -147,7 +176,7 @@ def _job_check(job: JobState) -> CheckResult:
         name="Job State",
         verdict=job.verdict,
         what=f"{job.state.value}: {job.reason}" if job.reason else job.state.value,
-        next=_JOB_NEXT.get(job.state, ""),
+        next=_BLOCKED_NEXT if job.is_blocked else _JOB_NEXT.get(job.state, ""),
         thresholds={},
     )
 

@@ -6,63 +6,25 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.freshen import freshened
-from trainmon.monitor.job import Pulse, silence_limit_s
+from trainmon.monitor.job import Pulse, patience_s
+from trainmon.monitor.rhythm import Rhythm
 from trainmon.monitor.settings import Settings
-from trainmon.monitor.snapshot import RunSnapshot, State
+from trainmon.monitor.snapshot import JobInfo, RunSnapshot, State
 from trainmon.tails.clock import Clock
 from trainmon.tails.inherited import owner_of
 from trainmon.tails.reader import IntakeItem
-from trainmon.tails.record import Block, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.text import printable
 
-_KEPT_GAPS = 1000
 _KEPT_LINES = 2000
 # Ages are shown in whole seconds.
 _LEAST_AGE_S = 1.0
 _NEARLY = 0.999
 # Verdicts are worked out at least so often; at once when anything is found. Numbers are shown as they come.
 _REJUDGE_S = 0.9
-
-
-class Rhythm:
-    """The gaps between a run's records, in seconds: from their time stamps, else from when they arrived.
-
-    Gaps between stamps are only taken within one source and forwards; the rest are restarts or other clocks.
-    """
-
-    def __init__(self) -> None:
-        self._gaps: deque[float] = deque(maxlen=_KEPT_GAPS)
-        self._last: dict[str, float] = {}
-        self._arrival: float | None = None
-
-    def add(self, block: Block, monotonic_s: float, *, live: bool) -> None:
-        """Learns from one block."""
-        if block.time_kind in (TimeKind.ABSOLUTE, TimeKind.NAIVE):
-            times = block.times[~np.isnan(block.times)][-_KEPT_GAPS:]
-            if not len(times):
-                return
-            if block.source in self._last:
-                times = np.concatenate(([self._last[block.source]], times))
-            self._last[block.source] = float(times[-1])
-            gaps = np.diff(times)
-            self._gaps.extend(gaps[gaps > 0].tolist())
-        elif live:
-            if self._arrival is not None and monotonic_s > self._arrival:
-                self._gaps.append(monotonic_s - self._arrival)
-            self._arrival = monotonic_s
-
-    @property
-    def p99_s(self) -> float | None:
-        """The 99th percentile of the last gaps; None until 5 are known."""
-        if len(self._gaps) < 5:
-            return None
-        return float(np.quantile(np.array(self._gaps), 0.99))
 
 
 class WatchedRun:
@@ -89,6 +51,7 @@ class WatchedRun:
         self._last_arrival_s: float | None = None
         self._stated_at_s: dict[str, float] = {}
         self._looks_else_at_s = math.inf
+        self.jobs: tuple[JobInfo, ...] = ()
         self._last: RunSnapshot | None = None
         self._judged_at_s = -math.inf
         self._judged_events: tuple[int, ...] = ()
@@ -114,6 +77,13 @@ class WatchedRun:
     def is_read(self) -> bool:
         """Whether every log that is known was read to its end once."""
         return len(self._caught_up) >= self._expected
+
+    def learn_jobs(self, jobs: tuple[JobInfo, ...]) -> None:
+        """What a scheduler (or /proc) says of the run's jobs, oldest start first."""
+        if jobs != self.jobs:
+            self.jobs = jobs
+            self._judged_at_s = -math.inf
+            self.dirty = True
 
     def fail(self, error: Exception) -> None:
         """The run's engine raised: what it holds is no longer sure and nothing more is given to it."""
@@ -189,7 +159,7 @@ class WatchedRun:
         ]
         if self._last_arrival_s is not None:
             ages.append(now - self._last_arrival_s)
-        return Pulse(min(ages) if ages else None, self._rhythm.p99_s, self._seen_growing)
+        return self._rhythm.pulse(min(ages) if ages else None, seen_growing=self._seen_growing)
 
     def settle(self) -> None:
         """Shows also what waits for other files, once all were read: from then on they come side by side."""
@@ -239,6 +209,8 @@ class WatchedRun:
             log_context=self.log_context,
             log_context_for=self.log_context_for,
             with_scores=with_scores,
+            jobs=self.jobs,
+            now=self._clock.wall(),
         )
         return self._last
 
@@ -263,6 +235,6 @@ def _lasts_s(pulse: Pulse, engine: RunEngine) -> float:
     snoozed_s = engine.next_wake_s
     if pulse.age_s is None:
         return snoozed_s
-    patience = silence_limit_s(engine.steps is not None, pulse.gap_p99_s, engine.limits)
+    patience = patience_s(engine.steps is not None, pulse, None, engine.limits)
     until = [limit - pulse.age_s for limit in (patience / 2, patience) if limit >= pulse.age_s]
     return max(min([*until, max(_LEAST_AGE_S, pulse.age_s / 10), snoozed_s]), _LEAST_AGE_S)
