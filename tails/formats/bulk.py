@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from trainmon.tails.formats.config_facts import fact_of_constant
 from trainmon.tails.formats.kinds import PLAIN, SPLIT_KEYS, TYPE_KEYS, RecordKind, Role, kind_of
-from trainmon.tails.formats.records import RecordReader
+from trainmon.tails.formats.records import RANK, RecordReader
 from trainmon.tails.formats.stamps import epoch_seconds, parse_stamp, stamp_keys, stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks, StructPlan
 from trainmon.tails.formats.table import Batch
@@ -93,6 +92,13 @@ class Bulk:
         steps = np.where(np.isinf(steps), math.nan, steps) if np.isinf(steps).any() else steps
         columns = {key: column for key, column in columns.items() if key != step_key}
         marks = {key: mark for key, mark in marks.items() if key != step_key}
+        echoes = (
+            [reader.echo(rank, step) for rank, step in zip(columns[RANK], steps, strict=True)]
+            if RANK in columns
+            else ()
+        )
+        if any(echoes):
+            kinds = _suffixed(kinds or [PLAIN] * count, echoes)
         if kinds:
             columns, marks = _renamed(columns, marks, kinds)
         keep = self._filled(columns, marks, count)
@@ -159,7 +165,7 @@ class Bulk:
 
 
 def _suffixed(kinds: list[RecordKind], suffixes: Sequence[str]) -> list[RecordKind]:
-    known = {pair: replace(pair[0], suffix=pair[0].suffix + pair[1]) for pair in set(zip(kinds, suffixes, strict=True))}
+    known = {pair: pair[0].labelled(pair[1]) for pair in set(zip(kinds, suffixes, strict=True))}
     return [known[pair] for pair in zip(kinds, suffixes, strict=True)]
 
 
@@ -197,7 +203,7 @@ def _renamed(columns: Columns, marks: Marks, kinds: list[RecordKind]) -> tuple[C
         for key, column in columns.items():
             mark = marks.get(key)
             logged = mask & (~np.isnan(column) if mark is None else mark != Mark.ABSENT)
-            if not logged.any():
+            if not logged.any() or (key == RANK and "rank=" in kind.suffix):
                 continue
             name = key if stamp_order(key) is not None else kind.key(key)
             target = out.setdefault(name, np.full(len(column), math.nan))

@@ -13,7 +13,8 @@ from trainmon.tails.steps import is_training_key, says_eval, step_rank, word_set
 # Columns that tell runs or sources apart in a table that holds several.
 _LABELS = word_set(
     "run run_id run_name runid variant experiment experiment_name exp exp_name trial arm method seed job_id "
-    "model model_name config_name task task_name source dataset domain subset_name rank worker"
+    "model model_name config_name task task_name source dataset domain subset_name rank worker "
+    "config config_id setting condition ablation fold arch architecture algorithm algo agent model_size width depth"
 )
 _MEASURES = word_set("loss nll ppl perplexity accuracy acc bpb")
 _TYPE_OF_NAME = ("metric_type", "group", "category")

@@ -87,8 +87,11 @@ class Reading:
         for key in ("log_history", "history", "records", ""):
             start = list_start(self.text, key)
             if start is not None:
-                self._lost()
-                self._read_spans(list(elements(self.text, start)))
+                spans = list(elements(self.text, start))
+                is_growing = not key and spans and not self.text[spans[-1][1] :].strip(" \t\r\n,")
+                if not is_growing:  # a list whose end is still to come has lost nothing
+                    self._lost()
+                self._read_spans(spans)
                 return
         spans = list(elements(self.text, 0))
         if not spans or self.text[spans[-1][1] :].strip():

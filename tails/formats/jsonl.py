@@ -167,7 +167,7 @@ class JsonLines(LineFormat):
         """Reads one line whatever is in it; False when it must be held back."""
         text = lines.text(index)
         offset, line_no = int(lines.offsets[index]), int(lines.numbers[index])
-        objects, lost = objects_in(text) if text.strip(b" \t\r\x00") else ([], 0)
+        objects, lost = objects_in(text) if text.strip(b" \t\r\x00[],") else ([], 0)
         for place, record in objects:
             following = partial(self._following, lines, index, objects, place)
             if not self.reader.read(record, offset + place, line_no, following, final=final):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
@@ -51,6 +51,15 @@ class RecordKind:
         if self.prefix == "eval/" and says_eval(name):
             return name + self.suffix
         return f"{self.prefix}{name}{self.suffix}"
+
+    def labelled(self, label: str) -> RecordKind:
+        """The same with another label (``{rank=3}``) behind its keys.
+
+        >>> RecordKind(suffix="{split=ood}").labelled("{rank=3}").suffix
+        '{split=ood,rank=3}'
+        """
+        both = f"{self.suffix[:-1]},{label[1:]}" if self.suffix and label else self.suffix + label
+        return replace(self, suffix=both)
 
 
 PLAIN = RecordKind()

@@ -14,6 +14,7 @@ from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.config_facts import config_facts, fact_of_constant, looks_like_config
 from trainmon.tails.formats.kinds import RecordKind, Role, kind_of
 from trainmon.tails.formats.long_form import long_form
+from trainmon.tails.formats.ranks import RankVoices
 from trainmon.tails.formats.stamps import stamp_order, time_of
 from trainmon.tails.formats.table import Row, Table
 from trainmon.tails.record import Fact, Note, NoteKind, Parsed, TimeKind
@@ -22,6 +23,8 @@ from trainmon.tails.steps import StepChooser, StepTrack, is_loss_key, is_trainin
 Values = dict[str, float | None]
 Texts = dict[str, str]
 
+RANK = "rank"  # the key under which records name the process that wrote them
+_MOST_RANKS = 1e6
 _TEXT_LIMIT = 500
 _MESSAGE_KEYS = ("error", "exception", "message", "msg", "reason", "text", "traceback", "path", "checkpoint")
 _SUMMARY_KEYS = ("train_runtime", "train_samples_per_second")
@@ -42,6 +45,7 @@ class RecordReader:
         self._rows_seen = False
         self._rows_since_start = True
         self._step: float | None = None
+        self._voices = RankVoices()
 
     @property
     def step(self) -> float | None:
@@ -101,6 +105,12 @@ class RecordReader:
         at = self._step if step is None else step
         self.parsed.notes.append(Note(self.source, line_no, offset, kind, text[:_TEXT_LIMIT], at))
 
+    def echo(self, rank: float | None, step: float) -> str:
+        """The label of a record whose `rank` repeats at `step` what the first rank to speak reports; else ""."""
+        if rank is None or step != step or rank != rank or rank != rank // 1 or not 0 <= rank < _MOST_RANKS:
+            return ""
+        return f"{{rank={rank:.0f}}}" if self._voices.is_echo(f"{rank:.0f}", step) else ""
+
     def rows_were_read(self, step: float | None) -> None:
         """Told by whoever adds rows to the table in bulk; `step` is the last one they carried."""
         self._rows_seen = self._rows_since_start = True
@@ -116,6 +126,9 @@ class RecordReader:
     def _read_row(self, kind: RecordKind, values: Values, texts: Texts, offset: int, line_no: int) -> None:
         step_key = self.chooser.key
         step = values.get(step_key) if step_key else None
+        if RANK in values and (label := self.echo(values[RANK], math.nan if step is None else step)):
+            kind = kind.labelled(label)
+            values = {key: value for key, value in values.items() if key != RANK}
         columns = {
             kind.key(key) if stamp_order(key) is None else key: value
             for key, value in values.items()

@@ -182,3 +182,32 @@ def test_numbers_print_back_as_they_were_written(numbers: list[float]) -> None:
 def test_any_bytes_never_raise(data: bytes) -> None:
     read_lines(CsvTable("m"), data)
     assert not math.isnan(CsvTable.sniff(data))
+
+
+def names(parsed: Parsed) -> set[str]:
+    return {key for block in parsed.blocks for key in block.columns}
+
+
+def test_words_that_tell_runs_apart_label_them() -> None:
+    rows = "".join(
+        f"{flavour},{step},{loss}\n" for step in (0, 5, 10) for flavour, loss in (("plain", 2), ("spicy", 3))
+    )
+    parsed = read("flavour,step,loss\n" + rows)
+    assert names(parsed) == {"loss{flavour=plain}", "loss{flavour=spicy}"}
+
+
+def test_words_beside_steps_that_go_on_label_nothing() -> None:
+    assert names(read("mood,step,loss\n" + "".join(f"{'ab'[step % 2]},{step},2.5\n" for step in range(8)))) == {"loss"}
+
+
+def test_words_in_long_form_under_other_names() -> None:
+    assert names(read("metricName,step,metricValue\nloss,1,2.5\nlr,1,0.1\n")) == {"loss", "lr"}
+
+
+def test_the_first_rank_speaks_for_the_run() -> None:
+    assert names(
+        read("rank,step,loss\n" + "".join(f"{rank},{step},2.5\n" for step in range(3) for rank in (0, 1)))
+    ) == {
+        "loss",
+        "loss{rank=1}",
+    }

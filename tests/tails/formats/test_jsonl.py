@@ -302,3 +302,21 @@ def test_samples_and_sniff() -> None:
     assert JsonLines.sniff(b"{'loss': 2.0, 'epoch': 1}\n" * 10) == 0.0
     assert JsonLines.sniff(b"") == 0.0
     assert JsonLines.sniff(b'epoch begins\n{"step": 1, "loss": 2.0}\n' * 10) == 0.0
+
+
+def test_ranks_that_repeat_a_step_are_labelled_and_the_first_speaks() -> None:
+    parsed = read(*({"step": step, "rank": rank, "loss": step + rank / 10} for step in range(40) for rank in range(3)))
+    assert column(parsed, "loss") == list(range(40))
+    assert column(parsed, "loss{rank=2}") == [step + 0.2 for step in range(40)]
+    assert column(parsed, "rank{rank=2}") == []
+
+
+def test_a_rank_that_is_a_setting_labels_nothing() -> None:
+    parsed = read(*({"step": step, "rank": 16 - step // 10, "loss": 2.5} for step in range(40)))
+    assert column(parsed, "loss") == [2.5] * 40
+    assert column(parsed, "rank") == [16 - step // 10 for step in range(40)]
+
+
+def test_a_list_that_is_still_growing_has_lost_nothing() -> None:
+    parsed = read("[", '  {"step": 1, "loss": 2.5},', '  {"step": 2, "loss": 2.25},')
+    assert (column(parsed, "loss"), parsed.unreadable) == ([2.5, 2.25], 0)
