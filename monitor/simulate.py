@@ -79,6 +79,7 @@ DEFAULT_RUNS: tuple[RunSpec, ...] = (
         eval_every=500,
         layers=4,
         experts=8,
+        blocks=12,
     ),
     RunSpec(
         name="llama-7b-base",

@@ -187,6 +187,8 @@ def _expert_collapse(step: Step, hit: Hit) -> None:
     load = step.load * (1.0 - share)
     load[:, hit.rank % load.shape[1]] += (share * total)[:, 0]
     step.load[::2] = np.round(load[::2])
+    if "update_ratio" in step.blocks:  # what is fed more is moved more
+        step.blocks["update_ratio"][:: 2 * len(step.blocks["update_ratio"]) // len(load)] *= 1.0 + 4.0 * share
 
 
 # name -> (what it does, its size unless one is given)

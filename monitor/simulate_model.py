@@ -21,6 +21,7 @@ Style = Literal["torchtitan", "megatron", "nanochat", "hf", "moe"]
 GIB = float(2**30)
 _CARD_GIB = 79.10
 _PEAK_FLOPS = 989e12  # H100 SXM, dense bf16
+_SCAN_EVERY = 100
 _TABLE = 1 << 14  # draws repeat after this many steps, long after anyone could tell
 
 
@@ -28,6 +29,7 @@ _TABLE = 1 << 14  # draws repeat after this many steps, long after anyone could 
 class RunSpec:
     """One simulated run. `step_s` is a healthy step, `history_steps` what stands in the log before it goes live.
 
+    `layers` of `experts` each route tokens; `blocks` is how many layers have tensor statistics, every 100 steps.
     `ranks` is the size of the job; the first `simulated_ranks` of them are simulated one by one.
     """
 
@@ -51,6 +53,7 @@ class RunSpec:
     memory_gib: float = 58.4
     layers: int = 0
     experts: int = 0
+    blocks: int = 0
     sources: tuple[tuple[str, float, float], ...] = ()  # (name, share of tokens, loss against the mean)
 
     @property
@@ -65,7 +68,8 @@ class Step:
 
     `tick` counts executed steps (never goes back), `step` is the optimiser's counter (goes back at a restart).
     `rank_loss`, `rank_compute_s`: (ranks,). `source_loss`, `source_share`: (sources,), the losses weighted by the
-    shares give `loss`. `load`: (layers, experts) tokens routed, or None for a dense model.
+    shares give `loss`. `load`: (layers, experts) tokens routed, or None for a dense model. `blocks`: statistic ->
+    (blocks,) on the steps that scan tensors.
     `crash` names how the job dies right after this step; `resume_after_s` when it comes back (None: never).
     """
 
@@ -84,6 +88,7 @@ class Step:
     pause_s: float = 0.0
     val_loss: float | None = None
     load: FloatArray | None = None
+    blocks: dict[str, FloatArray] = field(default_factory=dict)
     saves_checkpoint: bool = False
     crash: str = ""
     resume_after_s: float | None = None
@@ -177,6 +182,7 @@ class RunModel:
             output_abs_max=14.0 + 3.0 * (1.0 - float(np.exp(-step / 2000.0))) + 0.5 * float(self._noise.grad[row]),
             memory_gib=spec.memory_gib + 0.02 * float(self._clockwork.random()),
             load=self._load(),
+            blocks=self._blocks(step),
             attempt=self.attempt,
         )
         self._housekeeping(now)
@@ -229,6 +235,25 @@ class RunModel:
         shares = np.array([share for _, share, _ in self.spec.sources])
         scaled: FloatArray = ratios * (shares.sum() / float(shares @ ratios))
         return scaled
+
+    def _blocks(self, step: int) -> dict[str, FloatArray]:
+        """What a scan of the tensors of each block finds; deeper blocks carry larger activations."""
+        count = self.spec.blocks
+        if not count or step % _SCAN_EVERY:
+            return {}
+        noise = np.exp(0.04 * np.random.default_rng([*self.seed, 3, step]).normal(size=(4, count)))
+        depth = np.linspace(0.0, 1.0, count)
+        settled = 1.0 + 2.0 * float(np.exp(-step / 600.0))
+        return {
+            "update_ratio": 1.1e-3
+            * learning_rate(self.spec, step)
+            / self.spec.peak_lr
+            * (1.3 - 0.5 * depth)
+            * noise[0],
+            "rms": (0.6 + 1.4 * depth) * settled**0.3 * noise[1],
+            "abs_max": (9.0 + 14.0 * depth) * settled**0.5 * noise[2],
+            "branch_scale": (0.42 - 0.27 * depth) * settled**0.2 * noise[3],
+        }
 
     def _load(self) -> FloatArray | None:
         if not self.spec.experts:

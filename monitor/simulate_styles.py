@@ -19,6 +19,12 @@ from trainmon.monitor.simulate_model import (
 from trainmon.monitor.simulate_writers import Writer, clock, short
 
 _BYTES_PER_TOKEN = 4.2
+_BLOCK_KEYS = {
+    "update_ratio": "update_ratio",
+    "rms": "act_rms",
+    "abs_max": "act_abs_max",
+    "branch_scale": "residual/branch_scale",
+}
 _UNUSED_GIB = 0.3  # reserved by the allocator, in use by no tensor
 
 
@@ -148,6 +154,9 @@ class MoeWriter(Writer):
             for layer, loads in enumerate(step.load):
                 for expert, tokens in enumerate(loads):
                     row[f"moe/layer_{layer}/expert_{expert}/load"] = float(tokens)
+        for statistic, values in step.blocks.items():
+            for block, value in enumerate(values.tolist()):
+                row[f"{_BLOCK_KEYS[statistic]}/layer_{block}"] = short(value)
         if step.val_loss is not None:
             row["eval/loss"] = short(step.val_loss)
         self.text("metrics.jsonl", json.dumps(row) + "\n")

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
@@ -22,10 +23,12 @@ from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tui.axis import AXES
 from trainmon.tui.chart_view import ChartView
+from trainmon.tui.clipboard import copy_sequence
 from trainmon.tui.commands import KeyCommands, RunCommands
 from trainmon.tui.crash import told
 from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
+from trainmon.tui.hand_over import write_report
 from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.order import ORDERS, ordered
@@ -34,9 +37,11 @@ from trainmon.tui.screens.alerts import AlertsScreen
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.screens.compare import CompareScreen
 from trainmon.tui.screens.evidence import EvidenceScreen
+from trainmon.tui.screens.experts import ExpertsScreen
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.screens.help import HelpScreen
 from trainmon.tui.screens.inventory import InventoryScreen
+from trainmon.tui.screens.layers import LayersScreen
 from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.run import RunScreen
 from trainmon.tui.screens.signals import SignalsScreen
@@ -253,6 +258,36 @@ class TrainmonApp(App[None]):
         """The episodes of all runs."""
         if not self._return_to(lambda screen: isinstance(screen, AlertsScreen)):
             self.push_screen(AlertsScreen())
+
+    def open_layers(self, run_id: RunId) -> None:
+        """Layer by step."""
+        self.push_screen(LayersScreen(run_id))
+
+    def open_experts(self, run_id: RunId) -> None:
+        """The load of each expert."""
+        self.push_screen(ExpertsScreen(run_id))
+
+    def copy(self, text: str) -> None:
+        """To the clipboard of the terminal, which may be far away; only text that is safe to show."""
+        if not text:
+            self.notify("nothing here to copy")
+            return
+        sequence, kept = copy_sequence(text, os.environ)
+        if self._driver is not None:
+            self._driver.write(sequence)
+        lines = kept.count("\n") + 1
+        self.notify(f"copied {lines} line{'s' if lines > 1 else ''} to the terminal's clipboard")
+
+    def write_report(self, row: Row) -> None:
+        """A report of the run, written by a thread: a home directory that hangs must not hold the screen."""
+        self.notify("writing the report")
+
+        def work() -> None:
+            told = write_report(row.run, self.clock.wall())
+            with contextlib.suppress(RuntimeError):  # the screens are closed already
+                self.call_from_thread(self.notify, told, markup=False, timeout=10)
+
+        threading.Thread(target=work, name="trainmon-report", daemon=True).start()
 
     def open_inventory(self, run_id: RunId) -> None:
         """What the run logs."""

@@ -1,4 +1,4 @@
-"""What the x axis of charts counts: steps, tokens seen, or wall time since the run began."""
+"""What the x axis of charts counts: steps, tokens seen, FLOPs spent, or wall time since the run began."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from trainmon.monitor.alignment import tokens_per_batch
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.tails.record import FloatArray
+from trainmon.tui.levels import thinned
 
-AXES = ("step", "tokens", "time")
+AXES = ("step", "tokens", "flops", "time")
 _PACE_OVER = 100
 
 
@@ -21,6 +23,11 @@ class Mapping:
 
     x: FloatArray
     known: tuple[FloatArray, FloatArray]
+
+    def steps_at(self, x: FloatArray) -> FloatArray:
+        """The steps at any `x` between the first and the last known one."""
+        known, places = self.known
+        return np.interp(x, places, known) if known.size else np.full(len(x), np.nan)
 
     def at(self, steps: FloatArray) -> FloatArray:
         """The x of any `steps`; beyond the last at the pace of the hundred before it: NaN losses have steps too."""
@@ -36,7 +43,11 @@ class Mapping:
 
 def mapping(run: RunSnapshot, view: SeriesView, axis: str) -> Mapping | None:
     """How `view` lies on `axis`; None for steps, and where the log does not say."""
-    x = tokens_at(run, view) if axis == "tokens" else elapsed_s(view) if axis == "time" else None
+    x = None
+    if axis in ("tokens", "flops"):
+        x = tokens_at(run, view) if axis == "tokens" else flops_at(run, view)
+    elif axis == "time":
+        x = elapsed_s(view)
     if x is None or not x.size:
         return None
     keep = np.flatnonzero(np.isfinite(x))
@@ -48,8 +59,10 @@ def available(run: RunSnapshot, axis: str) -> bool:
     """Whether the loss, or whatever the run logs most of, can be put on `axis`."""
     if axis == "step":
         return True
-    views = sorted(run.series.values(), key=lambda view: (view.key.signal != "loss.train", -view.count))
-    return bool(views) and mapping(run, views[0], axis) is not None
+    lead = run.series.get(SignalKey("loss.train"))
+    if lead is None or not lead.steps.size:
+        lead = max(run.series.values(), key=lambda view: view.count, default=None)
+    return lead is not None and mapping(run, thinned(lead), axis) is not None
 
 
 def next_axis(run: RunSnapshot, axis: str) -> str:
@@ -58,16 +71,46 @@ def next_axis(run: RunSnapshot, axis: str) -> str:
     return next(one for one in after if available(run, one))
 
 
+def why_not(run: RunSnapshot, axis: str) -> str:
+    """What the log would have to tell for `axis`, in one clause; "" where it can be drawn."""
+    if available(run, axis):
+        return ""
+    if axis == "time":
+        return "time: no line of this log has a time stamp"
+    tokens = "log the tokens seen, or tokens per batch (batch size and sequence length)"
+    if axis == "tokens" or not available(run, "tokens"):
+        return f"{axis}: {tokens}"
+    return "flops: the parameter count is not known; log it, or set facts.parameters in trainmon.toml"
+
+
 def tokens_at(run: RunSnapshot, view: SeriesView) -> FloatArray | None:
     """Tokens seen at each step of `view`: logged, or steps times a fixed batch; None when neither is known."""
-    seen = run.series.get(SignalKey("progress.tokens"))
-    if seen is not None and seen.steps.size >= 2:
-        order = np.argsort(seen.steps, kind="stable")
-        return np.interp(view.steps, seen.steps[order], seen.values[order])
-    batch = run.facts.get("tokens_per_batch")
-    if isinstance(batch, int | float) and batch > 0:
-        return view.steps * float(batch)
-    return None
+    logged = _logged_at(run, "progress.tokens", view)
+    if logged is not None:
+        return logged
+    batch = tokens_per_batch(run)
+    return view.steps * batch if batch is not None and batch > 0 else None
+
+
+def flops_at(run: RunSnapshot, view: SeriesView) -> FloatArray | None:
+    """FLOPs spent at each step of `view`: logged, or 6 x active parameters x tokens (METRICS.md, D9)."""
+    logged = _logged_at(run, "progress.flops", view)
+    if logged is not None:
+        return logged
+    tokens = tokens_at(run, view)
+    parameters = run.facts.get("active_parameters", run.facts.get("parameters"))
+    if tokens is None or not isinstance(parameters, int | float) or not parameters > 0:
+        return None
+    return 6.0 * float(parameters) * tokens
+
+
+def _logged_at(run: RunSnapshot, signal: str, view: SeriesView) -> FloatArray | None:
+    seen = run.series.get(SignalKey(signal))
+    if seen is None or seen.steps.size < 2:
+        return None
+    seen = thinned(seen)
+    order = np.argsort(seen.steps, kind="stable")
+    return np.interp(view.steps, seen.steps[order], seen.values[order])
 
 
 def elapsed_s(view: SeriesView) -> FloatArray | None:

@@ -26,7 +26,7 @@ class Shade:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Something that happened at `x` and belongs on the axis: `kind` is "checkpoint" or "restart"."""
+    """Something that happened at `x` and belongs on the axis: `kind` is one of `Glyphs.ticks`."""
 
     x: float
     kind: str
@@ -41,6 +41,7 @@ class Chart:
     everything. `floor`: the y axis begins no higher. `least_span`: the y axis covers at least this share of its
     middle value, so that noise of a percent does not look like trouble. `smooth`: a running mean over the raw
     curve, which is dimmed. `clip_outliers`: the few highest and lowest columns are held at the edge. `cursor`: an x.
+    `points`: curves of few values, each drawn as a mark (evaluations on the axis of the loss).
     """
 
     title: str
@@ -64,6 +65,7 @@ class Chart:
     clip_outliers: bool = False
     cursor: float | None = None
     ticks: tuple[Tick, ...] = ()
+    points: tuple[Curve, ...] = ()
 
     @property
     def x_range(self) -> tuple[float, float] | None:
@@ -77,7 +79,7 @@ class Chart:
         """`value` of the x axis, as exact as one would look it up."""
         if self.x_name == "time":
             return numbers.duration(value)
-        return numbers.count(value) if self.x_name == "tokens" else numbers.step(value)
+        return numbers.count(value) if self.x_name in ("tokens", "flops") else numbers.step(value)
 
     def x_label(self, value: float) -> str:
         """`value` of the x axis, in short."""
@@ -99,14 +101,15 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
         return [title, *[pad([], width) for _ in range(height - 1)]][:height]
     grid = BRAILLE if glyphs.braille else PLAIN
     columns = max(2, width - 9) * grid.across  # a first guess; the gutter depends on the labels
-    drawn = [draw_curve(curve, *ends, columns) for curve in chart.curves]
-    scale = scale_of(_wish(chart), drawn)
+    curves = [curve.between(*ends) for curve in chart.curves]
+    drawn = [draw_curve(curve, *ends, columns) for curve in curves]
+    scale = scale_of(_wish(chart), [*drawn, *(draw_curve(points, *ends, columns) for points in chart.points)])
     labels = scale.labels(rows, chart.unit)
     gutter = max((len(text) for text in labels.values()), default=0) + 1
     across = max(2, width - gutter - 1)
     if across * grid.across != columns:
         columns = across * grid.across
-        drawn = [draw_curve(curve, *ends, columns) for curve in chart.curves]
+        drawn = [draw_curve(curve, *ends, columns) for curve in curves]
     lines = [title]
     for row, line in enumerate(plot(chart, drawn, scale, ends, rows, across, glyphs)):
         label = labels.get(row, "")
@@ -150,10 +153,9 @@ def _x_axis(chart: Chart, ends: tuple[float, float], scale: Scale, gutter: int, 
     for tick in chart.ticks:
         if ends[0] <= tick.x <= ends[1]:
             cell = cell_range(Shade(tick.x, tick.x, "info", ""), ends, across)[0]
-            rule[cell], names[cell] = glyphs.ticks[tick.kind], "muted" if tick.kind == "checkpoint" else "key"
+            rule[cell], names[cell] = glyphs.ticks[tick.kind], _TICK_STYLES[tick.kind]
     marks = {cell_range(shade, ends, across)[0]: shade for shade in chart.shades if ends[0] <= shade.first <= ends[1]}
-    restarts = {cell for cell, name in enumerate(names) if name == "key"}
-    taken = marks.keys() | restarts
+    taken = marks.keys() | {cell for cell, name in enumerate(names) if name not in ("faint", "muted")}
     words = chart.x_words + (", log y" if scale.log and chart.log_y is None else "")
     if len(first) + len(last) + 2 <= across:
         for text, start in ((first, 0), (last, across - len(last))):
@@ -166,6 +168,9 @@ def _x_axis(chart: Chart, ends: tuple[float, float], scale: Scale, gutter: int, 
     for cell, shade in marks.items():
         rule[cell], names[cell] = shade.glyph, shade.style
     return [Span(" " * gutter + glyphs.corner, "faint"), *runs([rule], [names], [""] * across)[0]]
+
+
+_TICK_STYLES = {"checkpoint": "muted", "lr": "note", "config": "note", "restart": "key"}
 
 
 def _write(rule: list[str], names: list[str], text: str, start: int, taken: set[int]) -> None:

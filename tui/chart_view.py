@@ -11,6 +11,7 @@ import numpy as np
 
 from trainmon.tui import numbers
 from trainmon.tui.chart import Chart
+from trainmon.tui.levels import MOST_BINS
 
 ZOOM = 2.0
 _PAN = 0.25  # of the stretch shown
@@ -111,6 +112,9 @@ class ChartView:
 def reading(chart: Chart, cursor: float) -> str:
     """The value of the first curve that is nearest to x = `cursor`, and where it is; with what it stands for."""
     curve = chart.curves[0]
+    if (ends := curve.range) is not None:
+        near = (ends[1] - ends[0]) / MOST_BINS * 4
+        curve = curve.between(cursor - near, cursor + near)
     good = np.flatnonzero(np.isfinite(curve.x))
     if not good.size:
         return ""

@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.tails.record import FloatArray, IntArray
 from trainmon.tui.axis import Mapping
+from trainmon.tui.levels import thinned, window
 from trainmon.tui.raster import BoolArray, Spans, column_of, column_spans, join, sparkline
 
+_ZOOMED = 0.7  # of the whole axis: a narrower stretch is drawn from the values themselves
 _MOST_SEGMENTS = 64  # drawn apart; a run that restarted more often than there is room for is drawn as one
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """The series that a curve was thinned from, and how it lies on the x axis (None: by step)."""
+
+    view: SeriesView
+    along: Mapping | None
+
+    def cut(self, curve: Curve, start: float, stop: float) -> Curve:
+        """`curve` with the values from x = `start` to `stop`."""
+        along = self.along
+        steps = np.array([start, stop]) if along is None else along.steps_at(np.array([start, stop]))
+        part = window(self.view, float(steps[0]), float(steps[1]))
+        x = part.steps if along is None else along.at(part.steps)
+        return replace(
+            curve,
+            x=x,
+            values=part.values,
+            low=part.low,
+            high=part.high,
+            attempts=part.attempts,
+            steps=None if along is None else part.steps,
+            full=None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """(n,) arrays in log order; `bad_x` is where NaN, Inf or null was logged. `label` marks its end on the chart.
 
-    `steps` where x is something else: attempts begin, and leave branches behind, by step.
+    `steps` where x is something else: attempts begin, and leave branches behind, by step. `full` where a long series
+    was thinned to bins.
     """
 
     x: FloatArray
@@ -30,6 +58,14 @@ class Curve:
     label: str = ""
     style: str = "line0"
     steps: FloatArray | None = None
+    full: Full | None = None
+
+    def between(self, start: float, stop: float) -> Curve:
+        """As exact as it can be drawn from x = `start` to `stop`: itself, or every value there where it was thinned."""
+        ends = self.range
+        if self.full is None or ends is None or (stop - start) > _ZOOMED * (ends[1] - ends[0]):
+            return self
+        return self.full.cut(self, start, stop)
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -42,11 +78,14 @@ class Curve:
 
 
 def curve_of(view: SeriesView, label: str = "", style: str = "line0", along: Mapping | None = None) -> Curve:
-    """The curve of a series by step, or `along` another axis."""
+    """The curve of a series by step, or `along` another axis (the `axis.mapping` of the thinned series)."""
+    thin = thinned(view)
+    full = None if thin is view else Full(view, along)
+    bad, parts = view.bad_steps, (thin.values, thin.low, thin.high, thin.attempts)
     if along is None:
-        return Curve(view.steps, view.values, view.low, view.high, view.attempts, view.bad_steps, label, style)
-    bad = along.at(view.bad_steps)
-    return Curve(along.x, view.values, view.low, view.high, view.attempts, bad, label, style, view.steps)
+        return Curve(thin.steps, *parts, bad, label, style, full=full)
+    x = along.x if along.x.size == thin.steps.size else along.at(thin.steps)
+    return Curve(x, *parts, along.at(bad), label, style, thin.steps, full)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from trainmon.monitor.snapshot import State
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """One character each, one cell wide; `spark` from low to high."""
+    """One character each, one cell wide; `spark`, `heat` (values) and `turn` (changes, the usual
+    in the middle) from low to high."""
 
     verdicts: Mapping[Verdict, str]
     severities: Mapping[Severity, str]
@@ -33,6 +34,9 @@ class Glyphs:
     recovered: str
     acknowledged: str
     arrow: str
+    point: str
+    heat: str
+    turn: str
     ticks: Mapping[str, str]
 
 
@@ -81,7 +85,10 @@ UNICODE = Glyphs(
     recovered="↩",
     acknowledged="✓",
     arrow="→",
-    ticks={"checkpoint": "┴", "restart": "↻"},
+    point="◆",
+    heat="·░▒▓█",
+    turn="▼▿·▵▲",
+    ticks={"checkpoint": "┴", "restart": "↻", "lr": "λ", "config": "Δ"},
 )
 
 ASCII = Glyphs(
@@ -129,7 +136,10 @@ ASCII = Glyphs(
     recovered="<",
     acknowledged="v",
     arrow=">",
-    ticks={"checkpoint": "'", "restart": "@"},
+    point="E",
+    heat=".:+*#",
+    turn="=-.+#",
+    ticks={"checkpoint": "'", "restart": "@", "lr": "L", "config": "C"},
 )
 
 

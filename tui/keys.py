@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from textual.binding import Binding, BindingType
 
 FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP = "fleet", "run", "triage", "evidence", "compare", "log", "help"
-ALERTS, INVENTORY, SIGNALS = "alerts", "inventory", "signals"
-SCREENS = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, ALERTS, INVENTORY, SIGNALS, HELP)
-_RUNS = (RUN, TRIAGE, EVIDENCE, LOG)
-_OPENING = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, ALERTS, SIGNALS)
+ALERTS, INVENTORY, SIGNALS, LAYERS, EXPERTS = "alerts", "inventory", "signals", "layers", "experts"
+SCREENS = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LAYERS, EXPERTS, LOG, ALERTS, INVENTORY, SIGNALS, HELP)
+_RUNS = (RUN, TRIAGE, EVIDENCE, LOG, LAYERS, EXPERTS)
+_BUT_LOG = (RUN, TRIAGE, EVIDENCE, LAYERS, EXPERTS)
+_CURVES = (RUN, TRIAGE, EVIDENCE, COMPARE, LAYERS, EXPERTS)
+_FULL = tuple(screen for screen in SCREENS if screen != HELP)
+_OPENING = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LAYERS, EXPERTS, ALERTS, SIGNALS)
 _CHARTS = (RUN, TRIAGE, EVIDENCE, COMPARE)
 _EPISODES = (RUN, TRIAGE, EVIDENCE, ALERTS)
 
@@ -72,7 +75,7 @@ KEYS: tuple[Key, ...] = (
         "l",
         "log",
         "raw log lines, at the episode or step you are looking at",
-        (FLEET, *_RUNS[:3], ALERTS),
+        (FLEET, *_BUT_LOG, ALERTS),
     ),
     Key("error.next", "next_error(1)", "e", "e", "next error", "next error of the log", (LOG,)),
     Key("error.previous", "next_error(-1)", "E", "E", "", "previous error of the log", (LOG,)),
@@ -96,8 +99,25 @@ KEYS: tuple[Key, ...] = (
         "the pinned runs side by side (pin two or more first)",
         (FLEET, *_RUNS),
     ),
-    Key("view", "view", "v", "v", "overlay/apart", "all runs in one chart, or one beside the other", (COMPARE,)),
-    Key("axis", "axis", "x", "x", "x axis", "x axis by step, by tokens or by time, as far as the log tells", _CHARTS),
+    Key(
+        "view",
+        "view",
+        "v",
+        "v",
+        "other view",
+        "another view of the same: runs in one chart or side by side, the next family of layers",
+        (COMPARE, LAYERS),
+    ),
+    Key(
+        "heat",
+        "heat",
+        "w",
+        "w",
+        "value/change",
+        "the map by value, or each row against its own usual level",
+        (LAYERS, EXPERTS),
+    ),
+    Key("axis", "axis", "x", "x", "x axis", "x axis by step, tokens, FLOPs or time, as far as the log tells", _CHARTS),
     Key(
         "alerts",
         "alerts",
@@ -116,6 +136,24 @@ KEYS: tuple[Key, ...] = (
         "which signals this run logs, and how to get those it does not",
         (FLEET, *_RUNS),
     ),
+    Key(
+        "layers",
+        "layers",
+        "L",
+        "L",
+        "layers",
+        "every layer by step as a map, and the layers that moved most",
+        (FLEET, *_RUNS),
+    ),
+    Key(
+        "experts",
+        "experts",
+        "X",
+        "X",
+        "experts",
+        "load of the experts by layer; which are dead or hot",
+        (FLEET, *_RUNS),
+    ),
     Key("draw", "draw", "d", "d", "add chart", "choose any other signal of the log to be drawn as a chart too", (RUN,)),
     Key(
         "zoom.in",
@@ -124,11 +162,11 @@ KEYS: tuple[Key, ...] = (
         "+ =",
         "zoom",
         "zoom into the charts, around the cursor or the newest value",
-        _CHARTS,
+        _CURVES,
     ),
-    Key("zoom.out", "zoom(-1)", "minus,underscore", "- _", "", "zoom out", _CHARTS),
-    Key("fit", "fit", "0", "0", "", "charts show everything again, without a cursor", _CHARTS),
-    Key("follow", "follow", "F", "F", "", "charts show the newest part and move along with it", _CHARTS),
+    Key("zoom.out", "zoom(-1)", "minus,underscore", "- _", "", "zoom out", _CURVES),
+    Key("fit", "fit", "0", "0", "", "charts show everything again, without a cursor", _CURVES),
+    Key("follow", "follow", "F", "F", "", "charts show the newest part and move along with it", _CURVES),
     Key(
         "read.left",
         "read(-1)",
@@ -136,11 +174,11 @@ KEYS: tuple[Key, ...] = (
         ",",
         "",
         "cursor of the charts to the left; every chart tells its value there",
-        _CHARTS,
+        _CURVES,
     ),
-    Key("read.right", "read(1)", "full_stop", ".", "", "cursor of the charts to the right", _CHARTS),
-    Key("smooth", "smooth", "m", "m", "", "running mean over the raw curves, or not", _CHARTS),
-    Key("log_y", "log_y", "y", "y", "", "y axis logarithmic, linear, or as the values ask", _CHARTS),
+    Key("read.right", "read(1)", "full_stop", ".", "", "cursor of the charts to the right", _CURVES),
+    Key("smooth", "smooth", "m", "m", "", "running mean over the raw curves, or not", _CURVES),
+    Key("log_y", "log_y", "y", "y", "", "y axis logarithmic, linear, or as the values ask", _CURVES),
     Key(
         "outliers",
         "outliers",
@@ -148,7 +186,7 @@ KEYS: tuple[Key, ...] = (
         "o",
         "",
         "keep the highest and lowest values out of the y axis, or let it reach all",
-        _CHARTS,
+        _CURVES,
     ),
     Key("sort", "sort", "s", "s", "sort", "next order: trouble, name, step, loss, spike score, ...", (FLEET,)),
     Key("troubled", "troubled", "exclamation_mark", "!", "troubled", "only runs in trouble, or all again", (FLEET,)),
@@ -156,8 +194,11 @@ KEYS: tuple[Key, ...] = (
         Key(f"chart.{n}", f"chart({n})", str(n), str(n), "chart" if n == 1 else "", f"enlarge chart {n}", (RUN,))
         for n in range(1, 10)
     ),
-    Key("run.previous", "other_run(-1)", "left_square_bracket", "[", "", "the run before in the list", _RUNS[:3]),
-    Key("run.next", "other_run(1)", "right_square_bracket", "]", "", "the next run of the list", _RUNS[:3]),
+    Key("run.previous", "other_run(-1)", "left_square_bracket", "[", "", "the run before in the list", _BUT_LOG),
+    Key("run.next", "other_run(1)", "right_square_bracket", "]", "", "the next run of the list", _BUT_LOG),
+    Key("full", "full", "f", "f", "", "the pane with the cursor in all of the terminal, or all panes again", _FULL),
+    Key("copy", "copy", "Y", "Y", "", "copy what the cursor is on to the terminal's clipboard (OSC 52)"),
+    Key("report", "report", "r", "r", "", "write a report of this run to a file", (FLEET, *_RUNS, ALERTS)),
     Key("back", "back", "escape", "Esc", "back", "back; in the list of runs, take the filter off"),
     Key("theme", "theme", "T", "T", "", "dark or light ground"),
     Key("help", "help", "question_mark", "?", "help", "this help"),
@@ -169,8 +210,8 @@ KEYS: tuple[Key, ...] = (
     Key("page.up", "move('page_up')", "pageup,ctrl+b", "PgUp ctrl+b", "", "a page up"),
     Key("top", "move('top')", "g,home", "g Home", "", "to the top"),
     Key("bottom", "move('bottom')", "G,end", "G End", "", "to the bottom; a log follows its newest line again"),
-    Key("left", "sideways(-1)", "left", "←", "", "to the left: of long lines, of zoomed charts", (*_CHARTS, LOG)),
-    Key("right", "sideways(1)", "right", "→", "", "to the right: of long lines, of zoomed charts", (*_CHARTS, LOG)),
+    Key("left", "sideways(-1)", "left", "←", "", "to the left: of long lines, of zoomed charts", (*_CURVES, LOG)),
+    Key("right", "sideways(1)", "right", "→", "", "to the right: of long lines, of zoomed charts", (*_CURVES, LOG)),
     Key("pane.next", "pane(1)", "tab", "Tab", "", "next pane"),
     Key("pane.previous", "pane(-1)", "shift+tab", "shift+Tab", "", "previous pane"),
 )

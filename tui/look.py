@@ -38,6 +38,8 @@ _DARK = {
     "error": "bold #ff6a3d",
     "heading": "bold #c3ccd5",
     "lines": ("#56b4e9", "#f0b000", "#2fbf8f", "#e08bc0", "#f0e442", "#ff6a3d", "#9aa8ff", "#c8ccd0"),
+    "heat": ("#31456e", "#3f5a86", "#55708f", "#6c8292", "#869391", "#a3a58c", "#c3b881", "#e2cd6b", "#ffe945"),
+    "turn": ("#56b4e9", "#4c9bc8", "#437a9c", "#3c5a6e", "#4a525a", "#7a5c34", "#a87526", "#d68c16", "#ffa500"),
     "bg": {
         "": "#0f1317",
         "shade_warn": "#3a3010",
@@ -68,6 +70,8 @@ _LIGHT = {
     "error": "bold #b83200",
     "heading": "bold #333a41",
     "lines": ("#0063a5", "#a86400", "#00795a", "#a8487f", "#7a7400", "#b83200", "#4a50c0", "#50565c"),
+    "heat": ("#b9c6db", "#9fb2cf", "#869fc2", "#6d8bb3", "#5577a3", "#406391", "#2f507d", "#1f3d66", "#0f2747"),
+    "turn": ("#0063a5", "#2f7fb8", "#6aa2cb", "#9dbfd8", "#b3b9bf", "#dcb27e", "#cf8b44", "#b9631c", "#a34400"),
     "bg": {
         "": "#fafbfc",
         "shade_warn": "#f6e6bd",
@@ -140,7 +144,12 @@ def _style(palette: Mapping[str, object], fg: str, bg: str) -> Style:
     lines, grounds = palette["lines"], palette["bg"]
     assert isinstance(lines, tuple)
     assert isinstance(grounds, dict)
-    if fg.startswith("line"):
+    name, digit = fg.rstrip("0123456789"), fg[-1:]
+    if name in ("heat", "turn"):
+        steps = palette[name]
+        assert isinstance(steps, tuple)
+        text = str(steps[int(digit)])
+    elif fg.startswith("line"):
         text = str(lines[int(fg[4:]) % LINE_STYLES])
     elif fg.startswith("label"):
         text = f"bold {lines[int(fg[5:]) % LINE_STYLES]}"

@@ -9,13 +9,14 @@ import numpy as np
 from trainmon.tails.record import FloatArray, IntArray
 from trainmon.tui.curve import Drawn
 from trainmon.tui.glyphs import Glyphs
-from trainmon.tui.raster import BRAILLE, PLAIN, BoolArray, Spans, cells, column_of, curve_dots, level_dots
+from trainmon.tui.raster import BRAILLE, PLAIN, BoolArray, Spans, cells, column_of, curve_dots, level_dots, row_of
 from trainmon.tui.scale import Scale
 from trainmon.tui.span import Line, Span
 
 if TYPE_CHECKING:
     from trainmon.tui.chart import Chart, Shade
 
+_POINTS_APART = 3  # cells
 _SMOOTHED_OVER = 15  # of the columns shown: the running mean reaches over so large a part of them
 
 
@@ -50,6 +51,7 @@ def plot(
     texts, owner = cells(layers, grid)
     characters = [list(text) for text in texts]
     names = [[styles[number] if number > 0 else "text" for number in line] for line in owner.tolist()]
+    _mark_points(chart, characters, names, scale, ends, glyphs)
     _mark_cut(characters, names, drawn, scale, grid.across, glyphs)
     _mark_bad(characters, names, drawn, grid.across, glyphs)
     _mark_ends(chart, characters, names, drawn, scale, rows, grid.across)
@@ -108,6 +110,27 @@ def _mark_bad(
     for one in drawn:
         for cell in sorted({int(column) // per_cell for column in np.flatnonzero(one.bad)}):
             characters[0][cell], names[0][cell] = glyphs.bad, "fail"
+
+
+def _mark_points(
+    chart: Chart,
+    characters: list[list[str]],
+    names: list[list[str]],
+    scale: Scale,
+    ends: tuple[float, float],
+    glyphs: Glyphs,
+) -> None:
+    """One mark a value, held at the edge where the axis does not reach it; fewer where they would hide the curve."""
+    rows, across = len(characters), len(characters[0])
+    for points in chart.points:
+        cells_at = column_of(points.x, *ends, across)
+        order = np.flatnonzero((cells_at >= 0) & np.isfinite(scale.place(points.values)))
+        height = row_of(scale.place(points.values[order]), scale.bottom, scale.top, rows)
+        free = -_POINTS_APART
+        for cell, row in zip(cells_at[order].tolist(), height.tolist(), strict=True):
+            if cell >= free + _POINTS_APART or cell < free:
+                characters[row][cell], names[row][cell] = glyphs.point, points.style
+                free = cell
 
 
 def _mark_ends(

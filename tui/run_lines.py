@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from trainmon.monitor.finding import Verdict
+from trainmon.monitor.finding import Episode, Verdict
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.record import NoteKind
 from trainmon.tails.text import printable
@@ -62,6 +62,23 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
         if len(text) + 3 + len(part) <= room:
             text += f" {glyphs.dot} {part}"
     return [*line, Span(clip(text, max(0, room), glyphs.ellipsis), "muted")]
+
+
+def run_words(row: Row) -> str:
+    """A run in one line of text, as one would send it to a colleague."""
+    run, why = row.run, row.explained_by
+    reason = f"{why.title}: {why.what}" if why else run.verdict_reason
+    step = "" if math.isnan(row.step) else f", step {numbers.step(row.step)}"
+    return printable(f"{run.name} ({run.target}): {run.state.value}, {run.verdict.value}{step}. {reason}", 2000)
+
+
+def episode_words(run: str, one: Episode) -> str:
+    """An episode in one line of text."""
+    last = f"-{numbers.step(one.last_step)}" if one.last_step > one.first_step else ""
+    place = f" ({one.path}:{one.line})" if one.path and one.line > 0 else ""
+    what = one.what or one.kind
+    words = f"{run}: {one.severity.name} step {numbers.step(one.first_step)}{last} {one.signal}: {what}{place}"
+    return printable(words, 2000)
 
 
 def run_extra(run: RunSnapshot, width: int) -> list[Line]:

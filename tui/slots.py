@@ -18,6 +18,7 @@ from trainmon.tui.axis import Mapping, mapping
 from trainmon.tui.chart import Chart, Shade
 from trainmon.tui.curve import Curve, curve_of
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.levels import thinned
 from trainmon.tui.ticks import ticks_of
 
 RL_SCREEN: tuple[tuple[str, ...], ...] = (
@@ -96,8 +97,12 @@ def slot_chart(
             drawn = [*drawn, views[0]]
             continue
         beside.append(f"{_title(views[0].key)} {numbers.with_unit(views[0].last, views[0].unit)}")
+    evaluated = run.series.get(SignalKey("eval.nll")) if lead == "loss.train" else None
+    points = evaluated if evaluated is not None and evaluated.values.size else None
+    if points is not None:
+        beside.insert(0, f"{glyphs.point} {_title(points.key)} {numbers.plain(points.last)}")
     title, words = _title(drawn[0].key), ", ".join(beside)
-    return series_chart(run, drawn, number, glyphs, title=title, beside=words, axis=axis)
+    return series_chart(run, drawn, number, glyphs, title=title, beside=words, axis=axis, points=points)
 
 
 def series_chart(
@@ -109,16 +114,19 @@ def series_chart(
     beside: str = "",
     window: tuple[float, float] | None = None,
     axis: str = "step",
+    points: SeriesView | None = None,
 ) -> Chart:
     """A chart of `views` (at least one) with the run's episodes on their signals, labelled where there are several.
 
-    `window` in steps; `axis` one of `axis.AXES`: a series that cannot be put on it stays by step.
+    `window` in steps; `axis` one of `axis.AXES`: a series that cannot be put on it stays by step. `points`: a series
+    whose values are marked on the same axes.
     """
     lead = views[0]
     views = views[:_MOST_CURVES]
-    along = mapping(run, lead, axis)
+    along = mapping(run, thinned(lead), axis)
     curves = tuple(_curve(run, view, place, len(views), axis if along else "step") for place, view in enumerate(views))
     names = {view.key.signal for view in views}
+    ticks = ticks_of(run, along)
     shades = shades_of(run.episodes, names, glyphs)
     if along is not None:
         shades = tuple(_moved(shade, along) for shade in shades)
@@ -131,14 +139,15 @@ def series_chart(
     return Chart(
         title=title,
         curves=curves,
-        key=(tuple(map(_fingerprint, views)), shades, limit, beside, window, run.name, axis, len(run.notes)),
+        key=(tuple(map(_fingerprint, views)), shades, limit, beside, window, run.name, axis, len(run.notes), ticks),
         number=number,
         value=current(lead),
         change="" if lead.unit in ("z", "steps") else recent_change(lead),
         beside=beside,
         unit=lead.unit,
         x_name=x_name(run) if along is None else axis,
-        ticks=ticks_of(run, along),
+        ticks=ticks,
+        points=() if points is None else (_points(points, along),),
         threshold=limit,
         shades=shades,
         window=window,
@@ -149,9 +158,15 @@ def series_chart(
     )
 
 
+def _points(view: SeriesView, along: Mapping | None) -> Curve:
+    """The values of `view` at their place by step, or along the axis of another series."""
+    mapped = None if along is None else Mapping(along.at(view.steps), along.known)
+    return curve_of(view, "", "value", mapped)
+
+
 def _curve(run: RunSnapshot, view: SeriesView, place: int, total: int, axis: str) -> Curve:
     label = "abcdef"[place] if total > 1 else ""
-    return curve_of(view, label, f"line{place}", mapping(run, view, axis))
+    return curve_of(view, label, f"line{place}", mapping(run, thinned(view), axis))
 
 
 def _ends(along: Mapping, steps: tuple[float, float]) -> tuple[float, float]:

@@ -1,20 +1,79 @@
-"""What happened to a run that belongs on the x axis of its charts: checkpoints saved, and restarts."""
+"""What happened to a run that belongs on the x axis of its charts: checkpoints, restarts, changes of LR and batch."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from trainmon.monitor.snapshot import RunSnapshot
-from trainmon.tails.record import NoteKind
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.record import FloatArray, NoteKind
 from trainmon.tui.axis import Mapping
 from trainmon.tui.chart import Tick
+from trainmon.tui.levels import thinned
+
+CONFIG_SIGNALS = ("batch.size", "batch.tokens", "batch.seq_length")
+_MOST_CHANGES = 24  # a batch that changes at every step is no change of the configuration
+_AT_PEAK = 0.999
+_JUMP = 0.1  # of the peak LR, in one step
+_ABRUPT = 10.0  # times as much as in the steps beside it
+_PLATEAU = 0.05  # of all values at the peak: then where it ends is a change too
 
 
 def ticks_of(run: RunSnapshot, along: Mapping | None = None) -> tuple[Tick, ...]:
-    """One tick a checkpoint that the log names with its step, one where each later attempt began."""
+    """One tick a checkpoint that the log names with its step, a later attempt, a change of the LR's course or of the
+    batch; what is more important later, so that it lies on top."""
     saved = {note.step for note in run.notes if note.kind == NoteKind.CHECKPOINT_SAVED and note.step is not None}
     found = [(step, "checkpoint") for step in sorted(saved)]
+    lr = run.series.get(SignalKey("optim.lr"))
+    found += [(step, "lr") for step in (lr_changes(lr) if lr is not None else ())]
+    found += [(step, "config") for step in sorted({step for view in _config(run) for step in config_changes(view)})]
     found += [(first, "restart") for first, _ in run.attempts[1:]]
     steps = np.array([step for step, _ in found], dtype=np.float64)
     places = steps if along is None else along.at(steps)
     return tuple(Tick(float(x), kind) for x, (_, kind) in zip(places, found, strict=True) if np.isfinite(x))
+
+
+def _config(run: RunSnapshot) -> list[SeriesView]:
+    return [view for signal in CONFIG_SIGNALS if (view := run.series.get(SignalKey(signal))) is not None]
+
+
+def lr_changes(view: SeriesView) -> tuple[float, ...]:
+    """Steps at which the learning rate changes its course: the end of the warm-up, of a plateau, and jumps.
+
+    >>> steps = np.arange(1.0, 301.0)
+    >>> lr = np.minimum(steps / 100, 1.0) * np.where(steps > 250, 0.1, 1.0)
+    >>> view = SeriesView(SignalKey("optim.lr"), "", steps, lr, lr, lr, np.zeros(300, int), np.array([]), 300, 0.1)
+    >>> lr_changes(view)
+    (100.0, 250.0, 251.0)
+    """
+    thin = thinned(view)
+    steps, lr = thin.steps, thin.values
+    if lr.size < 8 or not (peak := float(lr.max())) > 0:
+        return ()
+    found: set[float] = set()
+    at_peak = np.flatnonzero(lr >= _AT_PEAK * peak)
+    first, last = int(at_peak[0]), int(at_peak[-1])
+    if lr[0] < 0.7 * peak and first < lr.size - 1:
+        found.add(float(steps[first]))
+    if last - first > _PLATEAU * lr.size and last < lr.size - 1:
+        found.add(float(steps[last]))
+    moved = np.abs(np.diff(lr)) / peak
+    beside = np.maximum(_shifted(moved, 1), _shifted(moved, -1))
+    jumps = np.flatnonzero((moved > _JUMP) & (moved > _ABRUPT * beside)) + 1
+    return tuple(sorted(found | set(steps[jumps][:_MOST_CHANGES].tolist())))
+
+
+def _shifted(values: FloatArray, by: int) -> FloatArray:
+    out = np.zeros_like(values)
+    if by > 0:
+        out[by:] = values[:-by]
+    else:
+        out[:by] = values[-by:]
+    return out
+
+
+def config_changes(view: SeriesView) -> tuple[float, ...]:
+    """Steps from which a value that otherwise stays has another one; none when it changes all the time."""
+    thin = thinned(view)
+    at = np.flatnonzero(np.diff(thin.values) != 0) + 1
+    return tuple(thin.steps[at].tolist()) if at.size <= _MOST_CHANGES else ()

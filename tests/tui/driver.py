@@ -21,6 +21,8 @@ WAYS: dict[str, list[str]] = {
     keys.TRIAGE: ["j", "j", "t"],
     keys.EVIDENCE: ["j", "j", "t", "enter"],
     keys.COMPARE: ["space", "j", "space", "c"],
+    keys.LAYERS: ["j", "j", "j", "L"],
+    keys.EXPERTS: ["j", "j", "j", "X"],
     keys.LOG: ["j", "j", "l"],
     keys.ALERTS: ["j", "j", "A"],
     keys.INVENTORY: ["j", "j", "i"],

@@ -455,6 +455,28 @@ def restarted(name: str = "llama-8b-restart") -> RunSnapshot:
     return replace(run, attempts=((1.0, 2500.0), (2001.0, 4000.0)))
 
 
+def layered(steps: FloatArray, layers: int = 12, experts: int = 8) -> list[SeriesView]:
+    """Per-layer values of a run: layer 7's updates grow from step 3000 on, layer 2 has a dead and a hot expert."""
+    rng = np.random.default_rng(11)
+    every = steps[99::100]
+    made = []
+    for layer in range(layers):
+        ratio = 1e-3 * (1 + 0.1 * layer) * np.exp(0.05 * rng.standard_normal(every.size))
+        if layer == 7:
+            ratio = ratio * np.where(every > 3000, 12.0, 1.0)
+        made.append(view("update.ratio", every, ratio, layer=str(layer)))
+        rms = 0.5 + 0.02 * layer + 0.01 * rng.standard_normal(every.size)
+        made.append(view("tensor.rms", every, rms, layer=str(layer)))
+        made.append(view(f"probe.layers.{layer}.sharpness", every, rng.standard_normal(every.size)))
+    for layer in range(4):
+        for expert in range(experts):
+            load = 1000 * (1 + 0.05 * rng.standard_normal(every.size))
+            if layer == 2 and expert in (3, 5):
+                load = np.where(every > 3000, {3: 0.0, 5: 4000.0}[expert], load)
+            made.append(view("moe.load", every, load, layer=str(layer), expert=str(expert)))
+    return made
+
+
 def moe(name: str = "moe-16x1b") -> RunSnapshot:
     """A mixture of experts whose router collapses on a few experts."""
     run = healthy(name)
@@ -472,6 +494,7 @@ def moe(name: str = "moe-16x1b") -> RunSnapshot:
         view("tensor.abs_max", steps[::100], 30 + steps[::100] / 400, site="output"),
         view("eval.bits_per_byte", steps[99::100], 0.7 + 0.3 * np.exp(-steps[99::100] / 900)),
         *sources,
+        *layered(steps),
     )
     return troubled(
         run,

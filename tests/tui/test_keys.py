@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import re
+import tempfile
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -14,9 +19,11 @@ from trainmon.tui.screens.alerts import AlertsScreen
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.screens.compare import CompareScreen
 from trainmon.tui.screens.evidence import EvidenceScreen
+from trainmon.tui.screens.experts import ExpertsScreen
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.screens.help import HelpPane, HelpScreen
 from trainmon.tui.screens.inventory import InventoryScreen
+from trainmon.tui.screens.layers import LayersScreen
 from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.screens.run import RunScreen
@@ -24,6 +31,7 @@ from trainmon.tui.screens.signals import SignalsScreen
 from trainmon.tui.screens.triage import TriageScreen
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.filter_bar import FilterBar
+from trainmon.tui.widgets.heat_pane import HeatPane
 from trainmon.tui.widgets.lines import LineList
 
 Check = Callable[[TrainmonApp, Pilot[None], str, str], Awaitable[None]]
@@ -33,6 +41,8 @@ KINDS = {
     keys.TRIAGE: TriageScreen,
     keys.EVIDENCE: EvidenceScreen,
     keys.COMPARE: CompareScreen,
+    keys.LAYERS: LayersScreen,
+    keys.EXPERTS: ExpertsScreen,
     keys.LOG: LogScreen,
     keys.ALERTS: AlertsScreen,
     keys.INVENTORY: InventoryScreen,
@@ -44,7 +54,7 @@ KINDS = {
 def place(app: TrainmonApp) -> int:
     """Where the cursor of the focused pane is."""
     pane = app.screen.focused
-    assert isinstance(pane, LineList | ChartGrid)
+    assert isinstance(pane, LineList | ChartGrid | HeatPane)
     return pane.cursor
 
 
@@ -52,12 +62,18 @@ def last_place(app: TrainmonApp) -> int:
     pane = app.screen.focused
     if isinstance(pane, HelpPane):
         return max(0, pane.count - pane.page)
+    if isinstance(pane, HeatPane):
+        return len(pane.labels) - 1
     return len(pane.charts) - 1 if isinstance(pane, ChartGrid) else pane.count - 1  # type: ignore[union-attr]
 
 
 async def opens(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
     await pilot.press(key)
     await pilot.pause()
+    if kind in (keys.LAYERS, keys.EXPERTS):
+        assert isinstance(app.screen, LayersScreen | ExpertsScreen)
+        assert isinstance(app.screen.maximized, ChartGrid | HeatPane)
+        return
     if kind == keys.COMPARE:
         assert app.screen.query_one(ChartGrid).enlarged == "1"
         return
@@ -150,6 +166,15 @@ async def compares(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) ->
 
 
 async def toggles_view(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    if isinstance(app.screen, LayersScreen):
+        seen = []
+        for _ in range(3):
+            seen.append(app.screen.family.partition("(")[0])
+            await pilot.press(key)
+            await pilot.pause()
+        assert seen == ["update.ratio", "tensor.rms", "probe.layers.*.sharpness"]
+        assert app.screen.family.startswith("update.ratio")
+        return
     grid = app.screen.query_one(ChartGrid)
     together = len(grid.charts)
     await pilot.press(key)
@@ -324,7 +349,10 @@ async def other_run(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -
     await pilot.press(key)
     await pilot.pause()
     assert isinstance(app.screen, RunBound)
-    name = {"left_square_bracket": "mamba-3b-hung", "right_square_bracket": "moe-16x1b"}[key]
+    before, after = ("mamba-3b-hung", "moe-16x1b")
+    if kind in (keys.LAYERS, keys.EXPERTS):
+        before, after = ("olmo-7b-lr-hot", "llama-1b-muon")
+    name = {"left_square_bracket": before, "right_square_bracket": after}[key]
     assert app.screen.run_id.name == name
     assert name in text_of(app).splitlines()[0]
 
@@ -409,6 +437,75 @@ async def quits(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> No
     assert app.return_code == 0
 
 
+async def turns_heat(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    screen = app.screen
+    assert isinstance(screen, LayersScreen | ExpertsScreen)
+    before = screen.by_change
+    await pilot.press(key)
+    await pilot.pause()
+    assert screen.by_change != before
+    assert ("usual level" in text_of(app)) == screen.by_change
+
+
+async def fills(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    screen = app.screen
+    assert isinstance(screen, MonitorScreen)
+    pane = screen.panes()[1 if kind == keys.TRIAGE else 0]  # the walk is a line
+    before = pane.size
+    await pilot.press(key)
+    await pilot.pause()
+    assert pane.size == app.size != before
+    await pilot.press("escape")
+    await pilot.pause()
+    assert app.screen is screen, "the first Esc shows all panes again"
+    assert pane.size == before
+
+
+async def copies(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    written: list[str] = []
+    assert app._driver is not None
+    app._driver.write = written.append  # type: ignore[assignment]
+    await pilot.press(key)
+    await pilot.pause()
+    sent = [one for one in written if "\x1b]52;c;" in one]
+    if kind == keys.HELP:
+        assert not sent
+        return
+    assert len(sent) == 1
+    found = re.search(r"\x1b\]52;c;([A-Za-z0-9+/=]+)\x07", sent[0])
+    assert found is not None
+    text = base64.b64decode(found.group(1)).decode()
+    assert COPIED.get(kind, "") in text
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+COPIED = {
+    keys.FLEET: "FAIL",
+    keys.RUN: "olmo-7b-lr-hot",
+    keys.TRIAGE: "NaN since step 3601",
+    keys.EVIDENCE: "iteration",
+    keys.COMPARE: "loss",
+    keys.LAYERS: "update ratio",
+    keys.EXPERTS: "layer",
+    keys.LOG: "iteration",
+    keys.ALERTS: "step",
+    keys.INVENTORY: "loss",
+    keys.SIGNALS: "eval.nll",
+}
+
+
+async def reports(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        await pilot.press(key)
+        for _ in range(200):
+            if written := list(Path(folder).glob("trainmon-*.md")):
+                break
+            await pilot.pause(0.05)
+        name = "moe-16x1b" if kind in (keys.LAYERS, keys.EXPERTS) else app.screen.subject().name  # type: ignore[attr-defined]
+        assert [path.name.startswith(f"trainmon-{name}-") for path in written] == [True]
+        assert name in written[0].read_text(encoding="utf-8")
+
+
 CHECKS: dict[str, Check] = {
     "open": opens,
     "triage": goes_to(TriageScreen),
@@ -426,6 +523,12 @@ CHECKS: dict[str, Check] = {
     "alerts": goes_to(AlertsScreen),
     "inventory": goes_to(InventoryScreen),
     "draw": goes_to(SignalsScreen),
+    "layers": goes_to(LayersScreen),
+    "experts": goes_to(ExpertsScreen),
+    "heat": turns_heat,
+    "full": fills,
+    "copy": copies,
+    "report": reports,
     "zoom.in": zooms,
     "zoom.out": zooms,
     "fit": fits,

@@ -13,7 +13,7 @@ from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui import keys, numbers
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import Row, RunId
-from trainmon.tui.run_lines import status_line
+from trainmon.tui.run_lines import episode_words, status_line
 from trainmon.tui.screens.filtered import FilteredScreen
 from trainmon.tui.screens.of_run import SNOOZE_S
 from trainmon.tui.span import Line, Span, fit, fit_middle
@@ -153,6 +153,11 @@ class AlertsScreen(FilteredScreen):
         """Where that episode begins."""
         entry = self.pane.current
         return (entry.episode.path, entry.episode.line) if entry and entry.episode.line > 0 else None
+
+    def copied(self) -> str:
+        """The episode at the cursor."""
+        entry = self.pane.current
+        return episode_words(entry.run.name, entry.episode) if entry is not None else ""
 
     def action_open(self) -> None:
         """Its evidence."""

@@ -16,13 +16,15 @@ from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui import keys
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import Row, RunId
+from trainmon.tui.run_lines import run_words
 from trainmon.tui.span import Span
 from trainmon.tui.thin import ThinCompositor
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.fleet_table import BriefList
+from trainmon.tui.widgets.heat_pane import HeatPane
 from trainmon.tui.widgets.key_bar import KeyBar
 from trainmon.tui.widgets.lines import LineList
-from trainmon.tui.widgets.panes import TextLines
+from trainmon.tui.widgets.panes import TextLines, WalkBar
 
 if TYPE_CHECKING:
     from trainmon.tui.app import TrainmonApp
@@ -49,6 +51,8 @@ class MonitorScreen(Screen[None]):
     KIND: ClassVar[str] = keys.FLEET
     BINDINGS: ClassVar[list[BindingType]] = []
     AUTO_FOCUS = ""
+    ESCAPE_TO_MINIMIZE = False
+    ALLOW_IN_MAXIMIZED_VIEW = ""
     _parts = 0
 
     DEFAULT_CSS = """
@@ -149,21 +153,35 @@ class MonitorScreen(Screen[None]):
 
     def action_move(self, how: str) -> None:
         """Moves the cursor of the focused pane."""
-        pane = self.focused if isinstance(self.focused, LineList | ChartGrid) else next(iter(self.panes()), None)
+        pane = (
+            self.focused
+            if isinstance(self.focused, LineList | ChartGrid | HeatPane)
+            else next(iter(self.panes()), None)
+        )
         if self.has_class("-brief"):
             pane = self.query_one("#brief", BriefList)
-        if isinstance(pane, LineList | ChartGrid):
+        if isinstance(pane, LineList | ChartGrid | HeatPane):
             pane.move(how)
 
     def action_pane(self, step: int) -> None:
-        """The next pane."""
+        """The next pane; in all the room, if the one before had it."""
         panes = [pane for pane in self.panes() if pane.display]
         if panes:
             at = panes.index(self.focused) if self.focused in panes else -step
-            self.set_focus(panes[(at + step) % len(panes)], scroll_visible=False)
+            pane = panes[(at + step) % len(panes)]
+            self.set_focus(pane, scroll_visible=False)
+            if self.maximized not in (None, pane) and not isinstance(pane, WalkBar):
+                self.focus_full(pane)
 
     def action_back(self) -> None:
-        """One screen back; never out of the program."""
+        """All panes again; else one screen back, never out of the program."""
+        if self.maximized is not None:
+            self.focus_full(None)
+        else:
+            self.go_back()
+
+    def go_back(self) -> None:
+        """One screen back, where there is one; screens with something to take off do that first."""
         if len(self.app.screen_stack) > 2:
             self.app.pop_screen()
 
@@ -206,6 +224,59 @@ class MonitorScreen(Screen[None]):
         """What this run logs."""
         if (run_id := self.subject()) is not None:
             self.monitor.open_inventory(run_id)
+
+    def action_layers(self) -> None:
+        """Layer by step."""
+        if (run_id := self.subject()) is not None:
+            self.monitor.open_layers(run_id)
+
+    def action_experts(self) -> None:
+        """The load of each expert."""
+        if (run_id := self.subject()) is not None:
+            self.monitor.open_experts(run_id)
+
+    def action_report(self) -> None:
+        """A report of the run, as a file."""
+        if (row := self.subject_row()) is not None:
+            self.monitor.write_report(row)
+        else:
+            self.notify("no run here to report on")
+
+    def action_copy(self) -> None:
+        """What the cursor is on, to the clipboard of the terminal."""
+        self.monitor.copy(self.copied())
+
+    def copied(self) -> str:
+        """What copying means here; "" for nothing."""
+        row = self.subject_row()
+        return "" if row is None else run_words(row)
+
+    def action_full(self) -> None:
+        """The pane with the cursor in all the room, or all panes again."""
+        panes = [pane for pane in self.panes() if pane.display and not isinstance(pane, WalkBar)]
+        pane = self.focused if self.focused in panes else next(iter(panes), None)
+        self.focus_full(None if self.maximized is not None else pane)
+
+    def sized(self, pane: Widget, width: int | None = None, height: int | None = None) -> None:
+        """Cells that `pane` is to take, except while it has all the room."""
+        if pane is self.maximized:
+            return
+        if width is not None:
+            pane.styles.width = width
+        if height is not None:
+            pane.styles.height = height
+
+    def focus_full(self, pane: Widget | None) -> None:
+        """`pane` alone in the terminal, the cursor in it; None: all panes."""
+        if self.maximized is pane:
+            pane = None
+        if self.maximized is not None:
+            self.maximized.styles.width = self.maximized.styles.height = None  # as the style sheet says, until drawn
+        self.maximized = pane
+        if pane is not None:
+            pane.styles.width = pane.styles.height = "1fr"
+            self.set_focus(pane, scroll_visible=False)
+        self.call_after_refresh(self._show_newest)
 
     def action_open(self) -> None:
         """What is under the cursor."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainmon.tui.axis import AXES, available, next_axis
+from trainmon.tui.axis import AXES, available, next_axis, why_not
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.widgets.chart_grid import ChartGrid
@@ -20,15 +20,20 @@ class Charted(MonitorScreen):
         """The charts."""
         return self.query_one(ChartGrid)
 
+    def look_changed(self) -> None:
+        """Another stretch of the x axis is looked at; subclasses draw what goes along with the charts."""
+
     def action_zoom(self, by: int) -> None:
         """In (1) or out (-1)."""
         self.grid.zoom(by)
+        self.look_changed()
 
     def action_sideways(self, by: int) -> None:
         """Pans, where one has zoomed in."""
         if self.grid.view.stretch is None:
             self.notify("everything is shown; + zooms in")
         self.grid.pan(by)
+        self.look_changed()
 
     def action_read(self, by: int) -> None:
         """Moves the cursor of the charts."""
@@ -37,10 +42,12 @@ class Charted(MonitorScreen):
     def action_fit(self) -> None:
         """Everything again."""
         self.grid.look(replace(self.grid.view, stretch=None, follow=False, cursor=None))
+        self.look_changed()
 
     def action_follow(self) -> None:
         """The newest part."""
         self.grid.follow()
+        self.look_changed()
 
     def action_smooth(self) -> None:
         """Over the raw curve, which stays."""
@@ -69,6 +76,15 @@ class Charted(MonitorScreen):
         self.notify(said[after], timeout=_BRIEFLY_S)
         self._keep()
 
+    def copied(self) -> str:
+        """The chart at the cursor: what stands over it."""
+        chart = self.grid.current
+        if chart is None:
+            return ""
+        shown = self.grid.seen(chart)
+        words = (shown.title, shown.value, shown.change, shown.beside)
+        return " ".join(word for word in words if word)
+
     def _keep(self) -> None:
         self.monitor.view = replace(self.grid.view, stretch=None, follow=False, cursor=None)
         self.monitor.remember()
@@ -83,9 +99,8 @@ class RunCharted(Charted, RunBound):
         if run is None:
             return
         axis = next_axis(run, self.axis())
-        missing = [one for one in AXES if not available(run, one)]
-        if missing:
-            self.notify(f"no axis by {' or '.join(missing)}: this log tells of no {' or '.join(missing)}")
+        if missing := [why for one in AXES if (why := why_not(run, one))]:
+            self.notify(f"no axis by {'; '.join(missing)}", markup=False)
         self.monitor.axis = axis
         self.monitor.remember()
         self.grid.look(replace(self.grid.view, stretch=None, follow=False, cursor=None))

@@ -62,7 +62,7 @@ class CompareScreen(Charted):
         self.query_one("#charts", ChartGrid).show(charts, nothing="none of these runs logs loss, gradient norm or time")
         table = end_table(runs, axis, width, self.glyphs)
         pane = self.query_one("#table", TextLines)
-        pane.styles.height = min(len(table), max(3, self.app.size.height // 3))
+        self.sized(pane, height=min(len(table), max(3, self.app.size.height // 3)))
         pane.show(table)
 
     def _head(self, names: list[str], axis: str, width: int) -> Line:
@@ -101,10 +101,10 @@ class CompareScreen(Charted):
         if grid.current is not None and not self.apart:
             grid.enlarge(grid.current.number)
 
-    def action_back(self) -> None:
+    def go_back(self) -> None:
         """From one chart to all, then back."""
         grid = self.query_one("#charts", ChartGrid)
         if grid.enlarged:
             grid.enlarge("")
         else:
-            super().action_back()
+            super().go_back()

@@ -84,6 +84,11 @@ class EvidenceScreen(RunCharted):
         line = self.query_one("#log", LogPane).current
         return (line.path, line.line_no) if line else super().log_place()
 
+    def copied(self) -> str:
+        """The line of the log at the cursor, or the chart."""
+        line = self.query_one("#log", LogPane).current
+        return super().copied() if self.focused is self.grid or line is None else line.text
+
     def action_next_step(self, by: int) -> None:
         """The evidence of the next step of the walk; for an episode, the next episode."""
         run = self.run_now()

@@ -17,14 +17,14 @@ class FilteredScreen(MonitorScreen):
         """Asks for words."""
         self.query_one(FilterBar).open(self.words)
 
-    def action_back(self) -> None:
+    def go_back(self) -> None:
         """Takes the filter off, then goes back."""
         bar = self.query_one(FilterBar)
         if bar.is_open or self.words:
             self._filter("")
             bar.close()
         else:
-            super().action_back()
+            super().go_back()
 
     def filter_typed(self, text: str) -> None:
         """The list follows the typing."""

@@ -82,10 +82,10 @@ class FleetScreen(MonitorScreen):
         self.set_class(spare >= _PREVIEW_ROWS and row is not None, "-preview")
         if spare < _PREVIEW_ROWS or row is None:
             return
-        self.query_one("#preview").styles.height = spare
+        self.sized(self.query_one("#preview"), height=spare)
         side = max(32, min(56, width * 36 // 100))
         triage = self.query_one("#triage", TriagePane)
-        triage.styles.width = side
+        self.sized(triage, width=side)
         if self._previewed is None or self._previewed[0] is not row.run:
             self._previewed = (row.run, first_screen(row.run, self.glyphs))
         first = self._previewed[1]
@@ -144,7 +144,7 @@ class FleetScreen(MonitorScreen):
         """Asks for a filter."""
         self.query_one(FilterBar).open(self.filter_text)
 
-    def action_back(self) -> None:
+    def go_back(self) -> None:
         """Takes the filter off."""
         self.only_troubled = False
         self.set_filter("")

@@ -123,5 +123,11 @@ class InventoryScreen(RunBound):
         event.stop()
         self.show(self.monitor.fleet)
 
+    def copied(self) -> str:
+        """The row at the cursor: the signal, and how it is had or could be had."""
+        rows = self.pane.rows
+        row = rows[self.pane.cursor] if self.pane.cursor < len(rows) else None
+        return "" if row is None else f"{row.signal} ({row.status}): {how(row)}"
+
     def action_inventory(self) -> None:
         """Is where one is."""

@@ -70,6 +70,11 @@ class LogScreen(RunBound):
         self.monitor.poll()
         self.show(self.monitor.fleet)
 
+    def copied(self) -> str:
+        """The line at the cursor."""
+        line = self.pane.current
+        return line.text if line is not None else ""
+
     def action_filter(self) -> None:
         """Asks for words."""
         self.query_one(FilterBar).open(self.view.words)
@@ -83,7 +88,7 @@ class LogScreen(RunBound):
         """Back to the lines."""
         self.set_focus(self.pane, scroll_visible=False)
 
-    def action_back(self) -> None:
+    def go_back(self) -> None:
         """Takes the filter off, then goes back."""
         bar = self.query_one(FilterBar)
         if bar.is_open or self.view.words:
@@ -91,4 +96,4 @@ class LogScreen(RunBound):
             bar.close()
             self.show(self.monitor.fleet)
         else:
-            super().action_back()
+            super().go_back()

@@ -12,7 +12,7 @@ from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
 from trainmon.tui.compact import action_lines, budget, is_compact, wanted_rows
 from trainmon.tui.row import RunId
-from trainmon.tui.run_lines import run_extra
+from trainmon.tui.run_lines import episode_words, run_extra, run_words
 from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.slots import FirstScreen, added_charts, first_screen
 from trainmon.tui.widgets.chart_grid import ChartGrid
@@ -86,8 +86,8 @@ class RunScreen(RunCharted):
             self._fit(run)
         else:
             side = max(32, min(56, width * 36 // 100))
-            self.triage.styles.width = side
-            self.alerts.styles.height = max(4, min(len(run.episodes) + 1, height // 4))
+            self.sized(self.triage, width=side)
+            self.sized(self.alerts, height=max(4, min(len(run.episodes) + 1, height // 4)))
             self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
         self.charts.show(first.charts, first.absent, self._urgent(run), nothing)
         if compact:
@@ -103,7 +103,7 @@ class RunScreen(RunCharted):
         """Little room: each part as many rows as it needs to be of use."""
         width, height = self.app.size
         side = max(28, min(40, width * 42 // 100))
-        self.triage.styles.width = side
+        self.sized(self.triage, width=side)
         self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
         step = self.triage.current
         if step is None:
@@ -113,7 +113,7 @@ class RunScreen(RunCharted):
         rows = budget(height - 4, wanted_rows(run, step, width), strip, len(run.episodes))
         action, signals = self.query_one("#action", TextLines), self.query_one("#signals", SignalStrip)
         for pane, given in ((action, rows.action), (signals, rows.signals), (self.alerts, rows.alerts)):
-            pane.styles.height = given
+            self.sized(pane, height=given)
         action.show(action_lines(run, step, width, rows.action, self.glyphs))
 
     def _urgent(self, run: RunSnapshot) -> frozenset[str]:
@@ -162,12 +162,22 @@ class RunScreen(RunCharted):
         else:
             self.set_focus(self.triage, scroll_visible=False)
 
-    def action_back(self) -> None:
+    def go_back(self) -> None:
         """From one chart to all, then to the list."""
         if self.charts.enlarged:
             self.action_chart(self.charts.enlarged)
         else:
-            super().action_back()
+            super().go_back()
+
+    def copied(self) -> str:
+        """The chart or the episode at the cursor, else the run in a line."""
+        if self.focused is self.charts:
+            return super().copied()
+        one = self.alerts.current
+        if self.focused is self.alerts and one is not None:
+            return episode_words(self.run_id.name, one)
+        row = self.subject_row()
+        return run_words(row) if row is not None else ""
 
     def action_other_run(self, step: int) -> None:
         """The run before or after this one in the list."""

@@ -105,6 +105,14 @@ class SignalsScreen(FilteredScreen, RunBound):
         text = f"  {len(families)} of {len(names)}; Enter draws one on the run's screen, or no longer"
         self.query_one("#counts", TextLines).show([[Span(" signals", "title"), Span(text, "muted")]])
 
+    def copied(self) -> str:
+        """The signal at the cursor and its newest value."""
+        pane = self.pane
+        if pane.cursor >= len(pane.families):
+            return ""
+        lead = pane.families[pane.cursor][0]
+        return f"{lead.key} = {numbers.with_unit(lead.last, lead.unit)}"
+
     def action_open(self) -> None:
         """Drawn, or no longer."""
         if (name := self.pane.current) is not None:

@@ -58,7 +58,7 @@ class TriageScreen(RunCharted):
             return
         lines = self._detail(run, step, width)
         detail = self.query_one("#detail", TextLines)
-        detail.styles.height = min(len(lines), max(4, height - 14))
+        self.sized(detail, height=min(len(lines), max(4, height - 14)))
         detail.show(lines)
         found = evidence.of_step(run, step)
         if self.grid.view == ChartView():
@@ -72,7 +72,7 @@ class TriageScreen(RunCharted):
         pane.display = place is not None and height >= 22
         if not pane.display or place is None:
             return
-        pane.styles.height = 4 if height < 30 else max(6, height // 4)
+        self.sized(pane, height=4 if height < 30 else max(6, height // 4))
         if place != self._place:
             self._place = place
             self.view.go(run, place, self.monitor.source)
@@ -122,6 +122,18 @@ class TriageScreen(RunCharted):
             return None
         named = tuple(one for one in run.episodes if one.id in step.episodes)
         return newest_first(named)[0].id if named else None
+
+    def copied(self) -> str:
+        """What the step found, why, and what next; the line or the chart where the cursor is on those."""
+        run, step = self.run_now(), self.steps.current
+        log = self.query_one("#log", LogPane)
+        if self.focused is log and log.current is not None:
+            return log.current.text
+        if self.focused is self.grid or run is None or step is None:
+            return super().copied()
+        parts = (("what", step.what), ("why", step.why), ("next", step.next))
+        head = f"{run.name}: {step.title}: {step.verdict.value}"
+        return "\n".join([head, *(f"{label}: {text}" for label, text in parts if text)])
 
     def action_next_step(self, by: int) -> None:
         """The next or the previous step."""

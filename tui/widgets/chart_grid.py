@@ -125,6 +125,10 @@ class ChartGrid(Widget, can_focus=True):
         """The extent of the charts that share the x axis of the first."""
         return whole_of(tuple(chart for chart in self.charts if chart.x_name == self.charts[0].x_name))
 
+    def seen(self, chart: Chart) -> Chart:
+        """`chart` as it is looked at now, its value that at the cursor."""
+        return self._viewed(chart, self._whole())
+
     def _viewed(self, chart: Chart, whole: Stretch | None) -> Chart:
         return self.view.on(chart, whole) if chart.x_name == self.charts[0].x_name else chart
 
