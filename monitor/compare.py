@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon import version
-from trainmon.monitor.alignment import UNITS, Axis, Curve, best_axis, curve_of
+from trainmon.monitor.alignment import Axis, Curve, best_axis, curve_of
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.scaling import batched, extrapolated
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.record import FloatArray
@@ -26,12 +24,13 @@ _BATCHES = 10
 _FEWEST_POINTS = 20
 _T_CUT = 3.25  # two-sided 1% of Student's t with 9 degrees of freedom
 # The slope at the end is told per so much of x.
-_PER: dict[Axis, tuple[float, str]] = {
+PER: dict[Axis, tuple[float, str]] = {
     "step": (1e3, "1000 steps"),
     "tokens": (1e9, "billion tokens"),
     "flops": (1e18, "exaFLOP"),
     "time": (3600.0, "hour"),
 }
+_FEWEST_SIZES = 8
 _SMALLEST = 0.001  # a relative difference below this means nothing whatever its error
 
 
@@ -39,7 +38,8 @@ _SMALLEST = 0.001  # a relative difference below this means nothing whatever its
 class Standing:
     """One run's place. None where the log does not tell.
 
-    `value` at the common x and `best` are of the curve's medians; `slope` is that of its last fifth, per 1000 steps,
+    `value` at the common x and `best` are of the curve's medians; `steps_lost` were trained again after restarts and
+    `time_lost_s` is what they took; `slope` is that of its last fifth, per 1000 steps,
     billion tokens, exaFLOP or hour; `tokens_per_second` and `step_time_s` are medians of the newest 100 values.
     """
 
@@ -53,6 +53,7 @@ class Standing:
     step_time_s: float | None
     spikes: int
     steps_lost: float
+    time_lost_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,16 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """Where a power law puts the signal beyond the data: `what` is a run that goes on, or all runs by their size."""
+
+    what: str
+    x: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What ``compare`` says of one signal."""
 
@@ -77,6 +88,8 @@ class Comparison:
     differences: tuple[Difference, ...]
     settings: tuple[tuple[str, tuple[str, ...]], ...]
     remarks: tuple[str, ...]
+    curves: tuple[tuple[str, Curve], ...] = ()
+    outlook: tuple[Outlook, ...] = ()
 
 
 def compare(runs: Sequence[RunSnapshot], signal: str = "loss.train", axis: Axis | None = None) -> Comparison:
@@ -87,12 +100,45 @@ def compare(runs: Sequence[RunSnapshot], signal: str = "loss.train", axis: Axis 
     end = min((float(curve.x[-1]) for curve in known), default=math.nan)
     begin = max((float(curve.x[0]) for curve in known), default=math.nan)
     common = end if end > begin else None
-    standings = tuple(_standing(run, curve, common, chosen) for run, curve in zip(runs, curves, strict=True))
+    standings = tuple(_standing(run, curve, common, chosen, signal) for run, curve in zip(runs, curves, strict=True))
     differences = tuple(
         _difference(run.name, curves[0], curve, begin, end, signal)
         for run, curve in zip(runs[1:], curves[1:], strict=True)
     )
-    return Comparison(signal, chosen, common, standings, differences, settings(runs), _remarks(runs, curves, chosen))
+    named = tuple((run.name, curve) for run, curve in zip(runs, curves, strict=True) if curve is not None)
+    return Comparison(
+        signal,
+        chosen,
+        common,
+        standings,
+        differences,
+        settings(runs),
+        _remarks(runs, curves, chosen),
+        named,
+        _outlook(named, signal, chosen),
+    )
+
+
+def _outlook(curves: Sequence[tuple[str, Curve]], signal: str, axis: Axis) -> tuple[Outlook, ...]:
+    """Each run at twice its own x, and, from eight runs of different size on, all of them at twice the largest."""
+    if axis == "time" or _better(signal) != "down":
+        return ()
+    found = []
+    for name, curve in curves:
+        ahead = extrapolated(*batched(curve.x, curve.y), at=2.0 * float(curve.x[-1]))
+        if ahead is not None:
+            found.append(Outlook(name, ahead.x, ahead.low, ahead.high))
+    ends = np.array([float(curve.x[-1]) for _, curve in curves])
+    if len(set(ends.tolist())) >= _FEWEST_SIZES:
+        lasts = np.array([float(smoothed(curve).y[-1]) for _, curve in curves])
+        ahead = extrapolated(ends, lasts, at=2.0 * float(ends.max()))
+        if ahead is not None:
+            found.append(Outlook("a run of twice the largest", ahead.x, ahead.low, ahead.high))
+    return tuple(found)
+
+
+def _better(signal: str) -> str:
+    return BY_ID[signal].better if signal in BY_ID else ""
 
 
 def settings(runs: Sequence[RunSnapshot]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -108,28 +154,30 @@ def _text(value: float | str | None) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) else printable(value, 40)
 
 
-def _standing(run: RunSnapshot, curve: Curve | None, x: float | None, axis: Axis) -> Standing:
+def _standing(run: RunSnapshot, curve: Curve | None, x: float | None, axis: Axis, signal: str) -> Standing:
     spikes = sum(episode.kind == "spike" and episode.severity >= Severity.WARN for episode in run.episodes)
     lost = sum(
         max(before[1] - after[0] + 1, 0.0) for before, after in zip(run.attempts, run.attempts[1:], strict=False)
     )
-    smooth = _smooth(curve) if curve is not None else None
+    smooth = smoothed(curve) if curve is not None else None
+    step_time = _recent(run, "sys.step_time")
     value = None if smooth is None or x is None else float(smooth.at(np.array([x]))[0])
     return Standing(
         name=run.name,
         verdict=run.verdict.value,
         x_end=None if curve is None else float(curve.x[-1]),
         value=value,
-        best=None if smooth is None else float(smooth.y.min()),
-        slope=None if curve is None else _slope(curve) * _PER[axis][0],
+        best=None if smooth is None else float(smooth.y.max() if _better(signal) == "up" else smooth.y.min()),
+        slope=None if curve is None else _slope(curve) * PER[axis][0],
         tokens_per_second=_recent(run, "sys.tokens_per_second"),
-        step_time_s=_recent(run, "sys.step_time"),
+        step_time_s=step_time,
         spikes=spikes,
         steps_lost=lost,
+        time_lost_s=None if step_time is None else lost * step_time,
     )
 
 
-def _smooth(curve: Curve) -> Curve:
+def smoothed(curve: Curve) -> Curve:
     """Medians of 50 stretches of equal count: what a noisy curve says at a place."""
     width = max(len(curve) // 50, 1)
     kept = len(curve) // width * width
@@ -177,7 +225,7 @@ def _judge(name: str, difference: FloatArray, scale: float, signal: str) -> Diff
     why = f"{mean:+.4g} ({mean / scale if scale else math.nan:+.2%}), error {error:.2g} over {len(difference)} values"
     if abs(mean) <= _T_CUT * error or abs(mean) <= _SMALLEST * scale:
         return Difference(name, mean, error, "cannot tell", f"{why}: within the noise")
-    better = BY_ID[signal].better if signal in BY_ID else ""
+    better = _better(signal)
     if better not in ("down", "up"):
         return Difference(name, mean, error, "higher" if mean > 0 else "lower", why)
     is_better = (mean < 0) == (better == "down")
@@ -198,98 +246,3 @@ def _remarks(runs: Sequence[RunSnapshot], curves: Sequence[Curve | None], axis: 
     if len({_text(run.facts.get("vocab_size")) for run in runs}) > 1:
         said.append("vocabularies differ: losses do not compare; compare bits per byte (eval.bits_per_byte)")
     return tuple(said)
-
-
-# -- what is printed ---------------------------------------------------------------------------------------------
-
-_COLUMNS = ("run", "verdict", "value", "best", "slope", "tokens/s", "step s", "spikes", "steps lost", "x end")
-
-
-def _short(name: str) -> str:
-    """A long name cut in its middle: runs of a sweep differ at their ends.
-
-    >>> len(_short("a" * 60)), _short("run-1")
-    (40, 'run-1')
-    """
-    shown = printable(name)
-    return shown if len(shown) <= 40 else f"{shown[:14]}…{shown[-25:]}"
-
-
-def _cells(standing: Standing) -> tuple[str, ...]:
-    numbers = (
-        standing.value,
-        standing.best,
-        standing.slope,
-        standing.tokens_per_second,
-        standing.step_time_s,
-    )
-    shown = tuple("-" if number is None or math.isnan(number) else f"{number:.4g}" for number in numbers)
-    end = "-" if standing.x_end is None else f"{standing.x_end:.4g}"
-    return (
-        _short(standing.name),
-        standing.verdict,
-        *shown,
-        str(standing.spikes),
-        f"{standing.steps_lost:g}",
-        end,
-    )
-
-
-def text(result: Comparison, *, markdown: bool = False) -> str:
-    """For people: the table, the differences, and the settings that differ."""
-    where = "no common stretch" if result.x is None else f"values at {result.x:.6g} {UNITS[result.axis]}"
-    lines = [f"{result.signal} by {result.axis}: {where}; slope per {_PER[result.axis][1]}", ""]
-    lines += _table([_COLUMNS, *(_cells(standing) for standing in result.standings)], markdown=markdown)
-    if result.differences:
-        lines.append("")
-        first = _short(result.standings[0].name)
-        lines += [f"{_short(each.name)} against {first}: {each.verdict} ({each.why})" for each in result.differences]
-    if result.settings:
-        names = ("setting", *(_short(standing.name) for standing in result.standings))
-        lines += ["", *_table([names, *((name, *values) for name, values in result.settings)], markdown=markdown)]
-    lines += [printable(remark, 200) for remark in result.remarks]
-    return "\n".join(lines)
-
-
-def _table(rows: Sequence[Sequence[str]], *, markdown: bool) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    if markdown:
-        lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-        return [lines[0], "| " + " | ".join("---" for _ in widths) + " |", *lines[1:]]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def table_csv(result: Comparison) -> str:
-    """The table of standings as CSV, numbers as they are."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    fields = list(Standing.__dataclass_fields__)
-    writer.writerow([*fields, "x"])
-    for standing in result.standings:
-        values = [getattr(standing, name) for name in fields]
-        writer.writerow(["" if value is None else value for value in (*values, result.x)])
-    return out.getvalue()
-
-
-def document(results: Sequence[Comparison]) -> dict[str, object]:
-    """``trainmon.compare/1``."""
-    return {
-        "schema": "trainmon.compare/1",
-        "version": version(),
-        "comparisons": [
-            {
-                "signal": result.signal,
-                "by": result.axis,
-                "x": result.x,
-                "runs": [
-                    {name: getattr(one, name) for name in Standing.__dataclass_fields__} for one in result.standings
-                ],
-                "differences": [
-                    {name: getattr(one, name) for name in Difference.__dataclass_fields__} for one in result.differences
-                ],
-                "settings": {name: list(values) for name, values in result.settings},
-                "remarks": list(result.remarks),
-            }
-            for result in results
-        ],
-    }

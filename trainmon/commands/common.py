@@ -95,3 +95,12 @@ def say_problems_of(lines: Iterable[str]) -> None:
 
     for line in dict.fromkeys(lines):
         click.echo(f"trainmon: {printable(line)}", err=True)
+
+
+def speaks_unicode() -> bool:
+    """Whether standard output can take box and braille characters."""
+    try:
+        "\u2800\u2502".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

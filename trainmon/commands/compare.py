@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from trainmon.commands.common import EXIT, echo, fail, say_problems
+from trainmon.commands.common import EXIT, echo, fail, say_problems, speaks_unicode
 
 
 @click.command(epilog=EXIT)
@@ -33,6 +33,7 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
     Each RUN is a file, a directory or a glob in quotes; the first run found is what the others are held against.
     """
     from trainmon.monitor import compare as comparing
+    from trainmon.monitor import compare_text as printing
     from trainmon.monitor.alignment import AXES
     from trainmon.monitor.document import dumps
     from trainmon.monitor.judge import judge
@@ -45,9 +46,14 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
     by = next((known for known in AXES if known == axis), None)
     results = [comparing.compare(runs, signal, by) for signal in signals or ("loss.train",)]
     if form == "json":
-        echo(dumps(comparing.document(results)))
+        echo(dumps(printing.document(results)))
     elif form == "csv":
-        echo("".join(comparing.table_csv(result) for result in results).rstrip("\n"))
+        echo("".join(printing.table_csv(result) for result in results).rstrip("\n"))
     else:
-        echo("\n\n".join(comparing.text(result, markdown=form == "markdown") for result in results))
+        echo(
+            "\n\n".join(
+                printing.text(result, markdown=form == "markdown", ascii_only=not speaks_unicode())
+                for result in results
+            )
+        )
     sys.exit(2 if all(standing.value is None for result in results for standing in result.standings) else 0)
