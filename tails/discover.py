@@ -14,6 +14,7 @@ from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, look
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
 from trainmon.tails.scan import Folder, Found, Scan
+from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.target import Target, TargetError, TargetKind, parse
 
 STDIN = Path("-")
@@ -22,13 +23,14 @@ MAX_MATCHES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """One file of a run, by its path from `cwd`, and what it is for.
+    """One file of a run, by its path from `cwd`, and what it is for. `remote`: where it lies, if on another host.
 
     Roles: text of the job, numbers, one rank's text, settings (not a log), a side log (stderr, warnings).
     """
 
     path: Path
     role: Role
+    remote: RemotePath | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,19 @@ class RunFiles:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """`problems`: one line for each target or directory that could not be used; `searched`: what was looked for."""
+    """`problems`: one line for each target or directory that could not be used; `searched`: what was looked for.
+
+    `may_grow`: a target on another host is a directory or a pattern, or could not be asked for. `down`: those of the
+    problems that say that a host could not be reached.
+    """
 
     runs: tuple[RunFiles, ...]
     problems: tuple[str, ...]
     searched: str
     targets: tuple[str, ...] = ()
     cwd: Path = Path()
+    may_grow: bool = False
+    down: tuple[str, ...] = ()
 
 
 def discover(targets: Sequence[str], cwd: Path) -> Discovery:
@@ -66,6 +74,10 @@ class _Search:
         self.entries = 0
         self.has_stdin = False
         self.above: dict[Path, Path | None] = {}
+        self.elsewhere: list[Target] = []
+        self.remote: dict[str, RemotePath] = {}
+        self.may_grow = False
+        self.down: list[str] = []
 
     def run(self, targets: Sequence[str]) -> Discovery:
         for text in targets or (".",):
@@ -73,18 +85,23 @@ class _Search:
                 self._take(parse(text, self.cwd))
             except TargetError as error:
                 self.problems.append(show(str(error)))
+        self._take_remote()
         is_one_walk = len(targets) <= 1 and len(self.places) == 1  # gives each file once
         groups = self.groups if is_one_walk else self._without_repeats()
         for _, found in groups:
             self._inherit(found)
         names = name_runs([found.path for _, found in groups], self.cwd)
         runs = [
-            RunFiles(name, target, tuple(RunFile(Path(file.path), file.look.role) for file in found.files))
+            RunFiles(name, target, tuple(map(self._file, found.files)))
             for name, (target, found) in zip(names, groups, strict=True)
         ]
         if self.has_stdin:
             runs.append(RunFiles("stdin", "-", (RunFile(STDIN, "stdout"),)))
-        return Discovery(tuple(runs), tuple(self.problems), self._searched(targets), tuple(targets), self.cwd)
+        told = tuple(self.problems), self._searched(targets), tuple(targets), self.cwd
+        return Discovery(tuple(runs), *told, may_grow=self.may_grow, down=tuple(self.down))
+
+    def _file(self, found: Found) -> RunFile:
+        return RunFile(Path(found.path), found.look.role, self.remote.get(found.path))
 
     def _take(self, target: Target) -> None:
         if target.kind is TargetKind.STDIN:
@@ -96,14 +113,28 @@ class _Search:
         elif target.kind is TargetKind.PATH:
             self.groups.append((target.text, self._named(target.path)))
         elif target.kind is TargetKind.SSH:
-            self.problems.append(
-                f"{show(target.text)}: reading over SSH is not in this version; run trainmon on that host, or mount it"
-            )
+            self.elsewhere.append(target)
         else:
             self.problems.append(
                 f"{show(target.text)}: Slurm jobs are not in this version; name the job's log file "
                 "(`scontrol show job` has it as StdOut)"
             )
+
+    def _take_remote(self) -> None:
+        """What lies on other hosts; all of them are asked at once."""
+        if not self.elsewhere:
+            return
+        from trainmon.tails.ssh.everywhere import search_hosts  # for those who need it: ssh's own modules
+
+        for searched in search_hosts(self.elsewhere):
+            self.groups += searched.groups
+            self.down += [searched.down] if searched.down else []
+            self.problems += searched.problems + ([searched.down] if searched.down else [])
+            self.remote |= searched.remote
+            self.places += searched.places
+            self.folders += searched.folders
+            self.entries += searched.entries
+            self.may_grow = self.may_grow or searched.may_grow
 
     def _take_directory(self, target: Target) -> None:
         path = str(self.cwd / target.path)
@@ -182,7 +213,7 @@ class _Search:
 
     def _inherit(self, run: Group) -> None:
         """Settings of a directory above hold where none lie nearer."""
-        if any(os.path.basename(file.path) == SETTINGS_NAME for file in run.files):  # noqa: PTH119
+        if run.path in self.remote or any(os.path.basename(file.path) == SETTINGS_NAME for file in run.files):  # noqa: PTH119
             return
         folder = Path(run.files[0].path).parent if run.files else Path(run.path)
         if folder not in self.above:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discover
@@ -22,6 +23,10 @@ from trainmon.tails.scan import CHECKPOINT
 from trainmon.tails.stdin_source import StdinTail, is_readable
 from trainmon.tails.tail import Tail, TailUpdate
 from trainmon.tails.target import TargetError, TargetKind, parse
+
+if TYPE_CHECKING:
+    from trainmon.tails.ssh.address import Address, RemotePath
+    from trainmon.tails.ssh.reader import HostReader
 
 QUEUE_ITEMS = 64
 RESCAN_S = 5.0
@@ -60,20 +65,26 @@ class Intake:
         self._readers: dict[str, Reader] = {}
         self._runs: dict[str, RunFiles] = {}
         self._owner: dict[Path, str] = {}
-        self._reader_of: dict[Path, Reader] = {}
+        self._reader_of: dict[Path, Reader | HostReader] = {}
         self._lock = threading.Lock()
         self._stop_event = threading.Event()
         self._scan_now = threading.Event()
         self._is_scanned = threading.Event()
         self._stdin_left = 0
+        self._host_readers: dict[Address, HostReader] = {}
         self.discovery = Discovery((), (), "")
         known = source if isinstance(source, Discovery) else None
         self._targets = known.targets if known is not None else tuple(source)  # type: ignore[arg-type]
         self._cwd = known.cwd if known is not None else (cwd or Path.cwd())
+        self._found: dict[Address | None, Discovery] = {}
+        self._parts = by_host(self._targets, self._cwd)
+        self._unscanned = {None} if known is not None else set(self._parts)
         if known is not None:
-            self._adopt(known)
-        if known is None or (follow and self._may_find_more()):
-            threading.Thread(target=self._scan_forever, name="trainmon-scanner", daemon=True).start()
+            self._adopt(known, None)
+        for address, targets in self._parts.items():
+            if known is None or (follow and _may_find_more(targets, self._cwd, known)):
+                where = (address, targets, known is not None)
+                threading.Thread(target=self._scan_forever, args=where, name="trainmon-scanner", daemon=True).start()
 
     # -- what the owner sees -----------------------------------------------------------------------------------
 
@@ -88,6 +99,7 @@ class Intake:
         """What could not be found or read, and mounts that do not answer; one line each."""
         now = self._clock.monotonic()
         lines = list(self.discovery.problems)
+        lines += self._host_problems()
         for reader in self._all_readers():
             busy = reader.busy_with
             if busy is not None and now - busy[1] > HANGS_AFTER_S:
@@ -107,7 +119,8 @@ class Intake:
         """Whether all was read and taken (only ever so with `follow` False)."""
         if self._follow or not self._is_scanned.is_set() or self._stdin_left:
             return False
-        return all(reader.is_done for reader in self._all_readers()) and self._queue.empty()
+        readers: list[Reader | HostReader] = [*self._all_readers(), *self._host_readers.values()]
+        return all(reader.is_done for reader in readers) and self._queue.empty()
 
     def get(self, timeout_s: float) -> list[IntakeItem]:
         """What was read since the last `get`; waits up to `timeout_s` for a first item. In order for each file."""
@@ -137,10 +150,21 @@ class Intake:
         """Ends all threads; does not wait for one that hangs."""
         self._stop_event.set()
         self._scan_now.set()
-        for reader in self._all_readers():
+        readers: list[Reader | HostReader] = [*self._all_readers(), *self._host_readers.values()]
+        for reader in readers:
             reader.stop()
-        for reader in self._all_readers():
+        for reader in readers:
             reader.join(timeout=0.5)
+
+    def _host_problems(self) -> list[str]:
+        """What is wrong with connections now, in place of what the last search on those hosts found."""
+        with self._lock:
+            searched = [address for address in self._parts if address is not None]
+        if not searched:
+            return []
+        from trainmon.tails.ssh.hosts import hosts
+
+        return [problem for host in hosts().known if host.address in searched and (problem := host.problem)]
 
     # -- finding -----------------------------------------------------------------------------------------------
 
@@ -148,20 +172,9 @@ class Intake:
         with self._lock:
             return list(self._readers.values())
 
-    def _may_find_more(self) -> bool:
-        """Whether a target is one that new files can appear in."""
-        if not self._targets:
-            return True
-        for text in self._targets:
-            try:
-                if parse(text, self._cwd).kind in (TargetKind.DIR, TargetKind.GLOB):
-                    return True
-            except TargetError:
-                continue
-        return False
-
-    def _scan_forever(self) -> None:
-        pause_s = 0.0 if not self._is_scanned.is_set() else RESCAN_S
+    def _scan_forever(self, address: Address | None, targets: tuple[str, ...], is_known: bool) -> None:
+        """Looks for the runs of `targets`, which lie on one host (None: this one), again and again."""
+        pause_s = RESCAN_S if is_known else 0.0
         while not self._stop_event.is_set():
             if pause_s:
                 self._scan_now.wait(pause_s)
@@ -169,17 +182,19 @@ class Intake:
                 if self._stop_event.is_set():
                     return
             began = self._clock.monotonic()
-            self._adopt(discover(self._targets, self._cwd))
-            if not self._follow or not self._may_find_more():
+            found = discover(targets, self._cwd)
+            self._adopt(found, address)
+            if not self._follow or not _may_find_more(targets, self._cwd, found):
                 return
             pause_s = max(RESCAN_S, _SCAN_SHARE * (self._clock.monotonic() - began))
 
-    def _adopt(self, found: Discovery) -> None:
+    def _adopt(self, found: Discovery, address: Address | None) -> None:
         """Takes over the runs and files that are new. What is known keeps its run and its name."""
         mounts = read_mounts()
-        sources: list[tuple[Reader, Source]] = []
+        sources: list[tuple[Reader | HostReader, Source]] = []
         with self._lock:
-            self.discovery = found
+            self._found[address] = found
+            self.discovery = _together(self._found, self._parts, self._targets, self._cwd)
             for run in found.runs:
                 name = self._known_name(run)
                 fresh = [file for file in run.files if file.path not in self._owner]
@@ -198,7 +213,9 @@ class Intake:
         sources.sort(key=lambda pair: pair[1].role != "config")  # settings hold from the first record on
         for reader, source in sources:
             reader.add(source)
-        self._is_scanned.set()
+        self._unscanned.discard(address)
+        if not self._unscanned:
+            self._is_scanned.set()
 
     def _known_name(self, run: RunFiles) -> str | None:
         logs = [file.path for file in run.files if file.role != "config"]
@@ -232,7 +249,9 @@ class Intake:
         place = path if len(run.files) == 1 else path.parent
         return name_runs([str(place)], self._cwd, self._runs)[0]
 
-    def _source(self, name: str, file: RunFile, mounts: tuple[Mount, ...]) -> tuple[Reader, Source]:
+    def _source(self, name: str, file: RunFile, mounts: tuple[Mount, ...]) -> tuple[Reader | HostReader, Source]:
+        if file.remote is not None:
+            return self._remote_source(name, file, file.remote)
         mount = mount_of(os.path.realpath(file.path), mounts)
         reader = self._readers.get(mount.point)
         if reader is None:
@@ -242,6 +261,18 @@ class Intake:
         self._reader_of[file.path] = reader
         tail = _open(file, self._clock, self._detect, must_reopen=mount.is_blind)
         return reader, Source(name, file.path, file.role, tail)
+
+    def _remote_source(self, name: str, file: RunFile, remote: RemotePath) -> tuple[HostReader, Source]:
+        from trainmon.tails.ssh.hosts import hosts
+        from trainmon.tails.ssh.reader import HostReader
+
+        reader = self._host_readers.get(remote.address)
+        if reader is None:
+            reader = HostReader(hosts().host(remote.address), self._queue, clock=self._clock, follow=self._follow)
+            self._host_readers[remote.address] = reader
+            reader.start()
+        self._reader_of[file.path] = reader
+        return reader, Source(name, file.path, file.role, reader.open(remote, file.role, self._detect))
 
     # -- standard input ----------------------------------------------------------------------------------------
 
@@ -307,9 +338,53 @@ def _stdin_items(name: str, tail: StdinTail, stop: threading.Event) -> Iterator[
 
 
 def _open(file: RunFile, clock: Clock, detect: Detect, *, must_reopen: bool) -> Tail | ConfigFile:
+    if file.remote is not None:
+        from trainmon.tails.ssh.tail import open_once
+
+        return open_once(file.remote, file.role, clock, detect)
     if file.role == "config":
         return ConfigFile(file.path)
     return Tail(file.path, clock=clock, detect=detect, must_reopen=must_reopen)
+
+
+def by_host(targets: Sequence[str], cwd: Path) -> dict[Address | None, tuple[str, ...]]:
+    """The targets of each host, None for this one; no targets at all are one search here."""
+    parts: dict[Address | None, tuple[str, ...]] = {}
+    for text in targets:
+        try:
+            remote = parse(text, cwd).remote
+        except TargetError:
+            remote = None
+        address = remote.address if remote is not None else None
+        parts[address] = (*parts.get(address, ()), text)
+    return parts or {None: ()}
+
+
+def _may_find_more(targets: Sequence[str], cwd: Path, found: Discovery) -> bool:
+    """Whether a target is one that new files can appear in."""
+    if not targets or found.may_grow:
+        return True
+    for text in targets:
+        try:
+            if parse(text, cwd).kind in (TargetKind.DIR, TargetKind.GLOB):
+                return True
+        except TargetError:
+            continue
+    return False
+
+
+def _together(
+    found: dict[Address | None, Discovery],
+    parts: dict[Address | None, tuple[str, ...]],
+    targets: tuple[str, ...],
+    cwd: Path,
+) -> Discovery:
+    """What was found on all hosts so far. Whether a host can be reached is asked of its connection, not told here."""
+    in_order = [found[address] for address in (None, *(part for part in parts if part is not None)) if address in found]
+    runs = tuple(run for each in in_order for run in each.runs)
+    problems = tuple(problem for each in in_order for problem in each.problems if problem not in each.down)
+    searched = "; ".join(each.searched for each in in_order if each.searched)
+    return Discovery(runs, problems, searched, targets, cwd)
 
 
 def _is_next_state(old: Path, new: Path) -> bool:

@@ -191,7 +191,7 @@ class Reader(threading.Thread):
         finally:
             self.busy_with = None
         has_news = not item.update.is_empty or item.config is not None
-        if has_news or item.is_ended or _differs(item.status, source.told):
+        if has_news or item.is_ended or status_differs(item.status, source.told):
             source.told = item.status
             self._put(item)
         if item.is_ended:
@@ -311,7 +311,8 @@ def joined(first: TailUpdate, last: TailUpdate) -> TailUpdate:
     return TailUpdate(parsed, first.restarted, False, first.lines + last.lines)
 
 
-def _differs(status: FileStatus, told: FileStatus | None) -> bool:
+def status_differs(status: FileStatus, told: FileStatus | None) -> bool:
+    """Whether a status says something that `told` did not; that time passes is nothing new."""
     if told is None:
         return True
     return replace(status, newest_age_s=None) != replace(told, newest_age_s=None)

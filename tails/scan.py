@@ -209,7 +209,7 @@ class Scan:
             return None
         if "." in entry.name and (look := look_at_name(entry.name)) and look.role != "config":
             self.problems.append(f"{show(entry.path)}: is a directory, not a file; what is in it is looked at")
-        if entry.name.startswith(".") or entry.name.lower() in _SKIPPED or folder.depth >= MAX_DEPTH:
+        if not is_walked(entry.name) or folder.depth >= MAX_DEPTH:
             return None
         return Folder(entry.path, folder.depth + 1, places=self.places)
 
@@ -251,6 +251,11 @@ class Scan:
         if look.doubt is Doubt.NONE or self.places.shows_training([found]):
             self._known.add(key)
             folder.files.append(found)
+
+
+def is_walked(name: str) -> bool:
+    """Whether a walk goes into directories of that name."""
+    return not name.startswith(".") and name.lower() not in _SKIPPED and not CHECKPOINT.fullmatch(name)
 
 
 def _is_dir(entry: Child) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from trainmon.tails.ssh.address import RemotePath, parse_remote
+
 
 class TargetError(ValueError):
     """A target that can mean nothing; the message is one line to show as it is."""
@@ -26,16 +28,18 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target as it was typed (`text`), what it is (`kind`) and the local path or pattern in it (`path`)."""
+    """One target as it was typed (`text`), what it is (`kind`) and the path or pattern in it (`path`).
+
+    `remote`: the host and path of one of kind SSH.
+    """
 
     text: str
     kind: TargetKind
     path: str = ""
+    remote: RemotePath | None = None
 
 
 _WILDCARD = re.compile(r"[*?\[]")
-_REMOTE = re.compile(r"(?:[\w.+-]+@)?(?:[A-Za-z0-9][\w.-]*|\[[0-9A-Fa-f:]+\]):[/~]")
-_SSH_URL = re.compile(r"ssh://(?:[^@/\s]+@)?(?:[\w.-]+|\[[0-9A-Fa-f:]+\])(?::\d+)?/.", re.ASCII)
 
 
 def parse(text: str, cwd: Path | None = None) -> Target:
@@ -69,12 +73,14 @@ def _local(text: str, path: str) -> Target:
 
 
 def _remote(text: str) -> Target | None:
-    if text.startswith("ssh://"):
-        if not _SSH_URL.match(text):
-            raise TargetError(f"{text}: write ssh://USER@HOST:PORT/PATH")
-        return Target(text, TargetKind.SSH)
+    try:
+        remote = parse_remote(text)
+    except ValueError as error:
+        raise TargetError(str(error)) from error
+    if remote is not None:
+        return Target(text, TargetKind.SSH, remote.path, remote)
     if text.startswith("slurm:"):
         if not text.removeprefix("slurm:"):
             raise TargetError("slurm: needs a job id, as in slurm:123456")
         return Target(text, TargetKind.SLURM)
-    return Target(text, TargetKind.SSH) if _REMOTE.match(text) else None
+    return None

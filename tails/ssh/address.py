@@ -52,6 +52,11 @@ class RemotePath:
         """Whether it has wildcards."""
         return _WILDCARD.search(self.path) is not None
 
+    def named(self, name: str) -> RemotePath:
+        """The path on the same host whose `name` is this."""
+        path = name.removeprefix(f"{self.address.name}:")
+        return self.at(path.removeprefix("~/"))
+
     def at(self, path: str) -> RemotePath:
         """Another path on the same host."""
         return RemotePath(self.address, path)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from trainmon.tails.clock import Clock
-from trainmon.tails.follow import FollowUpdate
+from trainmon.tails.follow import RESTARTS, FileEvent, FollowUpdate
 from trainmon.tails.opening import NotRegular, explain, require_regular
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.ssh.ask import is_gone
 from trainmon.tails.ssh.host import Host
+from trainmon.tails.ssh.part import blocks_of
 
 _TURN_S = 0.5
 
@@ -33,7 +35,7 @@ class RemoteFollower:
         wake: Callable[[], None] | None = None,
         patience_s: float = 0.0,
     ) -> None:
-        self.path = remote.name
+        self.path: str | Path = remote.name
         self.offset = 0
         self._remote = remote
         self._host = host
@@ -43,6 +45,7 @@ class RemoteFollower:
         self._news = threading.Event()
         self._is_closed = False
         self._was_there = False
+        self._base = 0  # where the present file begins, after those that were rotated away
         self._file = host.watch(remote.path, self._tell)
 
     def _tell(self) -> None:
@@ -63,7 +66,8 @@ class RemoteFollower:
     def size(self) -> int:
         """Of the file, as far as it is known."""
         status = self._file.status
-        return max(status.size, self.offset) if status is not None and not self._file.error else self.offset
+        known = status is not None and not self._file.error
+        return max(self._base + status.size, self.offset) if known and status is not None else self.offset
 
     @property
     def mtime(self) -> float | None:
@@ -93,28 +97,36 @@ class RemoteFollower:
         """What is new since the last poll, at most `budget_bytes` of it."""
         if self._patience_s:
             self._await()
-        data, offset, events, more = self._file.take(budget_bytes)
-        if data or events:
+        data, offset, arrived, more = self._file.take(budget_bytes)
+        events = [each.event for each in arrived if each.event is not None]
+        for each in arrived:
             self._was_there = True
-        if data:
-            self.offset = offset + len(data)
-        elif not self._file.has_news:
-            self.offset = offset = self._file.offset
+            if each.event is FileEvent.ROTATED:  # offsets go on from the end of the older file
+                self._base += each.offset
+            elif each.event in RESTARTS:
+                self._base = 0
+        if data or not self._file.has_news:
+            self.offset = self._base + offset + len(data)
         is_at_end = not more and (self._file.is_at_end or self._is_hopeless())
         if self._patience_s:
             more = not is_at_end
-        return FollowUpdate(data, offset, tuple(events), more, is_at_end)
+        return FollowUpdate(data, self.offset - len(data), tuple(events), more, is_at_end)
 
     def unread(self, count: int) -> None:
         """Takes the last `count` bytes as not read: they will be given again."""
         if count:
             self.offset -= count
-            self._file.rewind(self.offset)
+            self._file.rewind(self.offset - self._base)
 
     def release(self) -> None:
         """Ends the watch when the file was read to its end for good; otherwise there is nothing to give back."""
         if self._patience_s:
             self.close()
+
+    def blocks(self, offset: int) -> Iterator[bytes]:
+        """The bytes from `offset` on, read again over there; blocks."""
+        if offset >= self._base:
+            yield from blocks_of(self._host, self._remote, offset - self._base)
 
     def close(self) -> None:
         """Ends the watch."""

@@ -147,7 +147,7 @@ class Host:
         """Lets the far side send more; from any thread."""
         self._do(lambda: self._grant(file, amount))
 
-    def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes], None]) -> None:
+    def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes | None], None]) -> None:
         """Reads the rest of what the file was before it was replaced, when that lies beside it."""
         OlderFile(file.path, question, self._ask_piece, self._ask_listing, done).begin()
 

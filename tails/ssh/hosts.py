@@ -14,6 +14,7 @@ from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.host import Host
 from trainmon.tails.ssh.master import Master, explain
 from trainmon.tails.ssh.options import SshOptions
+from trainmon.tails.ssh.places import Heads
 from trainmon.tails.text import printable
 
 _END_S = 2.0
@@ -27,6 +28,7 @@ class Hosts:
         self._clock = clock or SystemClock()
         self._hosts: dict[Address, Host] = {}
         self._masters: dict[Address, Master] = {}
+        self._heads: dict[Address, Heads] = {}
         self._lock = threading.Lock()
 
     def host(self, address: Address) -> Host:
@@ -41,6 +43,11 @@ class Hosts:
         """The hosts that were asked for."""
         with self._lock:
             return tuple(self._hosts.values())
+
+    def heads(self, address: Address) -> Heads:
+        """What earlier searches on that host found out."""
+        with self._lock:
+            return self._heads.setdefault(address, Heads())
 
     def connect(self, addresses: Iterable[Address]) -> tuple[str, ...]:
         """Makes the shared connections before any screen starts, and asks in the terminal what must be asked.

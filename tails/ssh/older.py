@@ -21,10 +21,15 @@ AskNames = Callable[[bytes, Callable[[list[bytes], list[tuple[int, int]]], None]
 
 
 class OlderFile:
-    """Looks once; `done` gets the rest of the older file, b"" when there is none. All on the host's thread."""
+    """Looks once; `done` gets the rest of the older file, None when it is not there. All on the host's thread."""
 
     def __init__(
-        self, path: str, question: Question, ask_part: AskPart, ask_names: AskNames, done: Callable[[bytes], None]
+        self,
+        path: str,
+        question: Question,
+        ask_part: AskPart,
+        ask_names: AskNames,
+        done: Callable[[bytes | None], None],
     ) -> None:
         self._path = os.fsencode(path)
         self._question = question
@@ -38,7 +43,7 @@ class OlderFile:
     def begin(self) -> None:
         """Starts to look."""
         if not self._question.head:
-            self._done(b"")
+            self._done(None)
             return
         folder = os.path.dirname(self._path) or b"."  # noqa: PTH120 - bytes
         self._ask_names(folder, lambda names, ids: self._choose(folder, names, ids))
@@ -57,7 +62,7 @@ class OlderFile:
 
     def _try_next(self) -> None:
         if not self._candidates:
-            self._done(b"")
+            self._done(None)
             return
         path = self._candidates.pop(0)
         length = len(self._question.head)

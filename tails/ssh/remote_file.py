@@ -59,14 +59,14 @@ class Asker(Protocol):
         """Lets the far side send `amount` more bytes."""
         ...
 
-    def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes], None]) -> None:
-        """Looks for what `question` describes beside the file, gives the bytes after it to `done`; b"" for nothing."""
+    def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes | None], None]) -> None:
+        """Looks for what `question` describes beside the file; gives the bytes after it to `done`, or None."""
         ...
 
 
 @dataclass(slots=True)
 class Arrived:
-    """Bytes at an offset, or an event."""
+    """Bytes at an offset, or an event (a rotation with the length of the file before it)."""
 
     data: bytes = b""
     offset: int = 0
@@ -111,9 +111,9 @@ class RemoteFile:
         """Whether `take` would give something."""
         return bool(self._arrived)
 
-    def take(self, budget: int) -> tuple[bytes, int, list[FileEvent], bool]:
+    def take(self, budget: int) -> tuple[bytes, int, list[Arrived], bool]:
         """Bytes, where they begin, what happened before them, and whether there is more to take."""
-        events: list[FileEvent] = []
+        events: list[Arrived] = []
         pieces: list[bytes] = []
         size = start = 0
         with self._lock:
@@ -123,7 +123,7 @@ class RemoteFile:
                     break
                 self._arrived.popleft()
                 if first.event is not None:
-                    events.append(first.event)
+                    events.append(first)
                     continue
                 if not pieces:
                     start = first.offset
@@ -247,14 +247,15 @@ class RemoteFile:
             turn = self._turn
             self._asker.find_older(self, self._question(0), lambda data: self._begin_anew(turn, data))
 
-    def _begin_anew(self, turn: int, data: bytes) -> None:
-        """After the end of the older file was read."""
+    def _begin_anew(self, turn: int, data: bytes | None) -> None:
+        """After the rest of the older file was read (None: it was not found)."""
         with self._lock:
             if turn != self._turn or not self._is_waiting:
                 return
             self._is_waiting = False
-            self._receive(data)
-            self._arrived.append(Arrived(event=self._restart_as))
+            self._receive(data or b"")
+            event = self._restart_as if data is None else FileEvent.ROTATED
+            self._arrived.append(Arrived(offset=self.offset, event=event))
             self._restart_as = FileEvent.TRUNCATED
             self._is_there = True
             self.offset, self._head, self._tail, self._identity = 0, b"", b"", None

@@ -201,7 +201,7 @@ def test_a_named_file_is_a_run_whatever_it_is(tmp_path: Path) -> None:
 def test_targets_that_lead_nowhere_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     put(tmp_path, {"notes/a.md": b"x"})
-    targets = ["gone/", "empty", "*.nothing", "notes/*", "host:/x", "slurm:1", ""]
+    targets = ["gone/", "empty", "*.nothing", "notes/*", "ssh://-x/y", "slurm:1", ""]
     found = discover(targets, tmp_path)
     assert found.runs == ()
     assert len(found.problems) == len(targets)

@@ -1,0 +1,162 @@
+"""From targets on one host to runs: what `discover` does for this machine, over the connection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from trainmon.tails.grouping import Group, group
+from trainmon.tails.looks import Doubt, Look, look_at_name
+from trainmon.tails.opening import show
+from trainmon.tails.scan import Folder, Found, Scan
+from trainmon.tails.ssh.address import RemotePath
+from trainmon.tails.ssh.ask import MAX_MATCHES, HostDownError
+from trainmon.tails.ssh.host import Host
+from trainmon.tails.ssh.places import Heads, RemotePlaces
+
+_ENDINGS = (".toml", ".json", ".yaml", ".yml")
+
+
+@dataclass(slots=True)
+class Searched:
+    """What was found: per target its groups, whose paths are `RemotePath.name`; `remote` says what each is.
+
+    `may_grow`: a target is one that new files can appear in. `down`: why the host could not be asked, one line.
+    """
+
+    groups: list[tuple[str, Group]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    remote: dict[str, RemotePath] = field(default_factory=dict)
+    places: list[str] = field(default_factory=list)
+    folders: int = 0
+    entries: int = 0
+    may_grow: bool = False
+    down: str = ""
+
+
+def search(host: Host, targets: Sequence[tuple[str, RemotePath]], heads: Heads) -> Searched:
+    """Looks for `targets` (the words typed, and what they name) on `host`. Blocks; never raises."""
+    searched = Searched()
+    try:
+        for text, remote in targets:
+            _Search(host, searched, heads, remote).take(text)
+    except HostDownError as error:
+        searched.down = str(error)
+        searched.may_grow = True
+    return searched
+
+
+class _Search:
+    def __init__(self, host: Host, out: Searched, heads: Heads, remote: RemotePath) -> None:
+        self.out = out
+        self.remote = remote
+        self.places = RemotePlaces(host, heads)
+
+    def take(self, text: str) -> None:
+        """Adds what one target names."""
+        path = self.remote.path
+        if self.places.is_dir(path):
+            self._take_directory(text, path)
+        elif self.remote.is_pattern and not self.places.exists(path):
+            self._take_pattern(text, path)
+        elif path.endswith("/"):
+            self.out.may_grow = True
+            self.out.problems.append(f"{show(text)}: no such directory there; check the spelling")
+        else:
+            self._add(text, self._named(path))
+
+    def _take_directory(self, text: str, path: str) -> None:
+        self.out.may_grow = True
+        before, entries = len(self.out.groups), self.out.entries
+        for run in group(self._scanned(path)):
+            self._add(text, run)
+        if len(self.out.groups) == before:
+            self.out.problems.append(
+                f"{show(text)}: no training logs in or below this directory ({self.out.entries - entries} files looked"
+                " at); name a log file, or the directory that holds the runs"
+            )
+
+    def _take_pattern(self, text: str, pattern: str) -> None:
+        self.out.may_grow = True
+        matches = self.places.matches(pattern)
+        if not matches:
+            self.out.problems.append(
+                f"{show(text)}: nothing matches there; check the pattern (quote it from the shell)"
+            )
+            return
+        if len(matches) > MAX_MATCHES:
+            self.out.problems.append(f"{show(text)}: over {MAX_MATCHES} matches, the first ones are taken")
+        before = len(self.out.groups)
+        folders: dict[str, Folder] = {}
+        doubtful: list[tuple[Folder, Found]] = []
+        for match in matches[:MAX_MATCHES]:
+            path = match.removeprefix("./")
+            if self.places.is_dir(path):
+                for run in group(self._scanned(path)):
+                    self._add(text, run)
+            elif (look := look_at_name(_base(path))) is not None:
+                parent = os.path.dirname(path)  # noqa: PTH120 - a path of another machine
+                folder = folders.setdefault(parent, Folder(parent, 0, places=self.places))
+                if look.is_state:
+                    folder.states.append(path)
+                elif look.doubt in (Doubt.NONE, Doubt.TEXT):
+                    folder.files.append(Found(path, look))
+                else:
+                    doubtful.append((folder, Found(path, look)))
+        shown = {found.path for found in self.places.shows_training([found for _, found in doubtful])}
+        for folder, found in doubtful:
+            if found.path in shown:
+                folder.files.append(found)
+        for folder in folders.values():
+            folder.files.sort(key=lambda found: found.path)
+            for run in group(folder):
+                self._add(text, run)
+        if len(self.out.groups) == before:
+            self.out.problems.append(
+                f"{show(text)}: {len(matches)} match, none looks like a training log; name one to read it anyway"
+            )
+
+    def _scanned(self, path: str) -> Folder:
+        scan = Scan(self.places)
+        folder = scan.walk(path.rstrip("/") or "/")
+        self.out.problems += [f"{self.remote.address.name}: {problem}" for problem in scan.problems]
+        self.out.folders += scan.folders
+        self.out.entries += scan.entries
+        self.out.places.append(self.remote.at(path).name)
+        return folder
+
+    def _named(self, path: str) -> Group:
+        """A file that is named is a run of its own, also before it exists; settings beside it belong to it."""
+        look = look_at_name(_base(path)) or Look("stdout", Doubt.NONE)
+        if look.role in ("config", "rank", "log"):
+            look = Look("stdout", Doubt.NONE)
+        return Group(path, [Found(path, look), *self._settings_beside(path)])
+
+    def _settings_beside(self, path: str) -> list[Found]:
+        try:
+            _, children = self.places.children(os.path.dirname(path) or ".")  # noqa: PTH120 - as above
+        except OSError as error:
+            del error
+            return []
+        found = []
+        for child in children:
+            look = look_at_name(child.name) if child.name.endswith(_ENDINGS) and child.is_file() else None
+            if look is not None and look.role == "config" and child.name != _base(path):
+                found.append(Found(child.path, look))
+        return found
+
+    def _add(self, text: str, run: Group) -> None:
+        """Keeps a run under the names that its files have here."""
+        for found in run.files:
+            if found.path not in self.out.remote:
+                place = self.remote.at(found.path)
+                self.out.remote[place.name] = place
+                found.path = place.name
+        run.path = self.remote.at(run.path).name
+        run.folder = self.remote.at(run.folder).name if run.folder else ""
+        self.out.groups.append((text, run))
+
+
+def _base(path: str) -> str:
+    return os.path.basename(path)  # noqa: PTH119 - a path of another machine
