@@ -225,7 +225,7 @@ def test_a_full_queue_holds_the_readers_back_and_loses_nothing(
 
 
 def test_problems_of_discovery_are_passed_on(tmp_path: Path, start: Callable[..., Taker]) -> None:
-    taker = start(["*.nothing", "host:/x"], cwd=tmp_path)
+    taker = start(["*.nothing", "ssh://-x/y"], cwd=tmp_path)
     for _ in range(100):
         if taker.intake.problems:
             break
