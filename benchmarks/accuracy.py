@@ -1,14 +1,14 @@
-"""Recall, false alarms and delay of the detectors, beside the rules that training code bases use, on the same inputs.
+"""Recall, false alarms and delay of the detectors, beside the rules and log doctors there are, on the same inputs.
 
-    python -m benchmarks.accuracy [--quick] [--half report|tune] [--corpus FOLDER]
+    python -m benchmarks.accuracy [--quick] [--half report|tune] [--corpus FOLDER] [--doctors FOLDER] [--sizes 1,2,4]
 
-Healthy runs: synthetic ones over shapes, noises, cadences and seeds, and the healthy logs of the corpus where it is
-there. Faults are put into both at 1x, 2x and 4x of the smallest size that METRICS.md gives. Thresholds were chosen on
-one half (even seeds, every other file: `--half tune`); the other half is reported.
+Healthy runs: synthetic ones over shapes, noises, noise levels, cadences and seeds, and the healthy logs of the corpus
+where it is there. Faults are put into both, in units of the smallest size that METRICS.md gives. Thresholds were
+chosen on one half (its own seeds, every other file: `--half tune`); the other half is reported.
 
-A fault is found when an alarm (WARN or worse) begins at it or soon behind it; the delay is from the first faulty step
-to the step at which the alarm was raised, in logged values. Flagged values of a peer within 200 of each other are one
-alarm, as findings of one episode are.
+A fault is found when an alarm begins at it or soon behind it that the healthy run does not have there. `told` counts
+every episode, also INFO; `warned` WARN and worse; `page` what wakes a person (METRICS.md). The rules of the peers have
+one level, set against `warned`. The delay is from the first faulty value to the one at which the alarm was raised.
 """
 
 from __future__ import annotations
@@ -16,37 +16,31 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.accuracy_cases import FAULTS, Fault, Run, real, synthetic
-from benchmarks.accuracy_peers import PEERS
-from tests.monitor.detectors.synthetic import GRAD, LOSS
-from trainmon.monitor.detectors.registry import make_detectors
-from trainmon.monitor.finding import Severity
-from trainmon.monitor.frame import Frame, SignalKey
+from benchmarks.accuracy_cases import Run, longest_attempt, real, synthetic, verdicts
+from benchmarks.accuracy_doctors import DOCTORS, Doctor, Told, is_found
+from benchmarks.accuracy_faults import FAULTS, Fault
+from benchmarks.accuracy_ours import LEVELS, Alarm, Watcher, continued, watch
+from benchmarks.accuracy_peers import PEERS, Asked
+from tests.monitor.detectors.synthetic import LOSS
+from trainmon.monitor.finding import Verdict
+from trainmon.monitor.stats.poisson import upper_bound
 from trainmon.monitor.thresholds import Thresholds
 
-TOGETHER = 200  # rows
 EARLY = 60  # rows before the fault at which an alarm may place its beginning
 PLACE = 0.55  # of the run: where the fault begins
-SIZES = (1.0, 2.0, 4.0)
-OURS = "trainmon"
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """`first`: the row where the fault is said to begin, `raised`: the row at which it was said."""
-
-    first: int
-    raised: int
-    severity: Severity
-    check: str
+GOAL_RECALL = 0.98
+GOAL_PAGES = 1.0
+DOCTORS_EVERY = 1  # cadence of the synthetic runs that doctors are asked about: the slowest takes seconds a file
 
 
 @dataclass
@@ -54,162 +48,231 @@ class Score:
     """What one method made of one kind of fault."""
 
     cases: int = 0
-    delays: list[int] = field(default_factory=list)
+    delays: list[float] = field(default_factory=list)
 
     @property
     def recall(self) -> float:
         """The share that was found."""
         return len(self.delays) / self.cases if self.cases else float("nan")
 
-
-def ours(frames: Iterable[Frame]) -> list[Alarm]:
-    """The product's alarms: episodes of WARN or worse, by the row at which they first were."""
-    detectors = make_detectors(Thresholds(), {})
-    alarms: list[Alarm] = []
-    known: dict[tuple[str, str, str], int] = {}
-    for frame in frames:
-        rows = {float(step): row for row, step in reversed(list(enumerate(frame.steps.tolist())))}
-        findings = [(d.id, said) for d in detectors for said in d.update(frame)]
-        findings += [(d.id, said) for d in detectors for said in d.finish()]
-        for check, said in findings:
-            address = (check, said.kind, str(said.signal))
-            if said.action in ("recover", "withdraw"):
-                known.pop(address, None)
-            elif said.severity >= Severity.WARN and known.get(address, -1) < said.severity:
-                first = rows.get(said.step if said.first_step is None else said.first_step, 0)
-                if address not in known or said.severity is Severity.FAIL:
-                    alarms.append(Alarm(first, rows.get(said.step, 0), said.severity, check))
-                known[address] = said.severity
-    return alarms
+    def cell(self) -> str:
+        """Recall and median delay."""
+        if not self.cases:
+            return "-"
+        delays = [delay for delay in self.delays if delay == delay]
+        return f"{self.recall:.2f}" + (f" {statistics.median(delays):5.0f}" if delays else "      ")
 
 
-def theirs(name: str, frame: Frame) -> list[Alarm]:
-    """A peer's alarms on loss and gradient norm. A value that is not finite is one to all of them."""
-    return [alarm for key in (LOSS, GRAD) if key in frame.columns for alarm in _on_column(name, frame, key)]
+@dataclass
+class Tables:
+    """Counts by what they are asked for. `steps`: noise -> healthy rows; `false`: (noise, method) -> alarms."""
+
+    steps: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    false: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    doctor_steps: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    scores: dict[tuple[str, float, str, str], Score] = field(default_factory=lambda: defaultdict(Score))
+    missed: list[str] = field(default_factory=list)
+    by_check: dict[tuple[str, str, str], int] = field(default_factory=lambda: defaultdict(int))
 
 
-# A fault changes one column: what a peer says of the others is kept, with the column so that its id stays its own.
-_known: dict[tuple[str, int], tuple[object, list[Alarm]]] = {}
+class Bench:
+    """Asks every method about every run, healthy and faulty, and counts."""
 
+    def __init__(self, sizes: Sequence[float], faults: Sequence[Fault], doctors: Sequence[Doctor]) -> None:
+        self.sizes = sizes
+        self.faults = faults
+        self.doctors = doctors
+        self.asked = Asked()
+        self.tables = Tables()
 
-def _on_column(name: str, frame: Frame, key: SignalKey) -> list[Alarm]:
-    column = frame.columns[key]
-    if key in frame.marks:
-        return _judge_column(name, frame, key)
-    kept = _known.get((name, id(column)))
-    if kept is None:
-        kept = (column, _judge_column(name, frame, key))
-        if key is not LOSS:
-            _known[name, id(column)] = kept
-    return kept[1]
+    def add(self, run: Run) -> None:
+        """One healthy run, and every fault in it."""
+        self.asked.forget()
+        tables = self.tables
+        whole = watch(run.frames, Thresholds())
+        assert not whole.problems_of_checks, whole.problems
+        tables.steps[run.kind] += run.values
+        for alarm in whole.alarms:
+            tables.false[run.kind, alarm.level] += 1
+            tables.by_check[run.kind, alarm.level, alarm.check] += 1
+        single = longest_attempt(run) if run.family == "real" else run
+        for frame in run.frames if run.family in ("dense", "real") else ():
+            for name in PEERS:
+                tables.false[run.kind, name] += len(self.asked.alarms(name, frame))
+        if single is not None and not run.is_healthy_only:
+            self._faulty(single, whole.alarms if len(run.frames) == 1 else None)
 
-
-def _judge_column(name: str, frame: Frame, key: SignalKey) -> list[Alarm]:
-    column = frame.columns[key]
-    logged = frame.logged(key)
-    finite = logged[np.isfinite(column[logged])]
-    bad = logged[~np.isfinite(column[logged])] if key in frame.marks else np.empty(0, np.int64)
-    flagged = np.sort(np.concatenate([finite[PEERS[name](column[finite])], bad]))
-    alarms = []
-    last = -TOGETHER - 1
-    for row in flagged.tolist():
-        if row - last > TOGETHER:
-            alarms.append(Alarm(row, row, Severity.WARN, name))
-        last = row
-    return alarms
-
-
-def every_alarm(frame: Frame, *, peers: bool = True) -> Iterator[tuple[str, list[Alarm]]]:
-    """Each method's alarms on one frame."""
-    yield OURS, ours([frame])
-    for name in PEERS if peers else ():
-        yield name, theirs(name, frame)
-
-
-def false_alarms(runs: Sequence[Run], *, verbose: bool) -> None:
-    """Prints alarms per 100,000 healthy steps."""
-    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    steps: dict[str, int] = defaultdict(int)
-    for run in runs:
+    def _faulty(self, run: Run, healthy: list[Alarm] | None) -> None:
         (frame,) = run.frames
-        steps[run.kind] += len(frame)
-        for name, alarms in every_alarm(frame):
-            counts[run.kind][name] += sum(alarm.severity is Severity.WARN for alarm in alarms)
-            if name == OURS:
-                counts[run.kind]["pages"] += sum(alarm.severity is Severity.FAIL for alarm in alarms)
-                if verbose:
-                    for alarm in alarms:
-                        print(f"    {run.name}: {alarm}")
-    columns = [OURS, "pages", *PEERS]
-    print("false alarms per 100,000 healthy logged steps ('pages': trainmon's FAILs)")
-    print(f"  {'':12s}{'steps':>9s}" + "".join(f"{name:>13s}" for name in columns))
-    for kind, found in counts.items():
-        rates = "".join(f"{1e5 * found[name] / steps[kind]:13.2f}" for name in columns)
-        print(f"  {kind:12s}{steps[kind]:9,d}{rates}")
-
-
-def recall(runs: Sequence[Run], faults: Sequence[Fault], sizes: Sequence[float], *, verbose: bool) -> None:
-    """Prints recall and median delay by kind and size of fault."""
-    columns = [OURS, *PEERS]
-    print("faults found (share), median delay in logged values")
-    print(f"  {'fault':22s}{'size':>5s}{'runs':>6s}" + "".join(f"{name:>14s}" for name in columns))
-    for fault in faults:
-        for size in sizes if "NaN" not in fault.name else (1.0,):
-            scores = {name: Score() for name in columns}
-            for run in runs:
-                (frame,) = run.frames
-                row = _start(frame)
-                faulty = fault.inject(frame, row, size)
+        logged = np.flatnonzero(np.isfinite(frame.columns[LOSS]))
+        row = int(logged[int(PLACE * len(logged))])
+        before = Watcher(Thresholds())
+        before.see(frame, 0, row)
+        kept = before.keep()
+        if healthy is None:
+            healthy = [*before.alarms, *continued(kept, frame, row, len(frame)).alarms]
+        known = {(alarm.check, alarm.first, alarm.level) for alarm in healthy}
+        said = {name: {alarm.first for alarm in self.asked.alarms(name, frame)} for name in PEERS}
+        are_asked = run.family == "real" or f"every {DOCTORS_EVERY}," in run.name
+        told = self._doctors(run) if are_asked and run.family in ("dense", "real") else {}
+        for fault in self.faults:
+            for size in self.sizes if fault.sized else (2.0,):
+                is_policys = run.family == "rl" and fault.of_loss and "loss.nonfinite" not in fault.checks
+                faulty = None if is_policys else fault.inject(frame, row, size)
                 if faulty is None:
                     continue
-                for name, alarms in every_alarm(faulty, peers=fault.of_loss):
-                    about = range(row - EARLY, row + fault.horizon)
-                    hit = min((a.raised for a in alarms if a.first in about and a.raised >= row), default=None)
-                    scores[name].cases += 1
-                    if hit is not None:
-                        scores[name].delays.append(hit - row)
-                    elif verbose and name == OURS:
-                        print(f"    missed: {run.name}")
-            cells = "".join(f"{_cell(scores[name]):>14s}" for name in columns)
-            print(f"  {fault.name:22s}{size:4.0f}x{scores[OURS].cases:6d}{cells}", flush=True)
+                about = range(row - EARLY, row + fault.horizon)
+                end = row + fault.horizon + 20
+                after = continued(kept, faulty, row, end)
+                ours = [a for a in after.alarms if (a.check, a.first, a.level) not in known]
+                turned = fault.by_verdict and self._turned(fault, before, after)
+                for level in LEVELS:
+                    hits = [
+                        float(a.raised - row)
+                        for a in ours
+                        if a.level == level and a.first in about and a.raised >= row and a.check in fault.checks
+                    ]
+                    if turned and level != "page":
+                        hits.append(float("nan"))
+                    self._count(fault, size, level, run, min(hits, default=None))
+                if not fault.of_loss or run.family not in ("dense", "real"):
+                    continue
+                for name in PEERS:
+                    flagged = [a.first - row for a in self.asked.alarms(name, faulty) if a.first not in said[name]]
+                    hits = [delay for delay in flagged if 0 <= delay < fault.horizon]
+                    self._count(fault, size, name, run, min(hits, default=None))
+                if size == self.sizes[-1] or not fault.sized:
+                    span = float(frame.steps[row]), float(frame.steps[min(row + fault.horizon, len(frame) - 1)])
+                    for doctor in self.doctors if told else ():
+                        is_hit = is_found(told[doctor.name], doctor.ask(faulty), *span)
+                        self._count(fault, size, doctor.name, run, float("nan") if is_hit else None)
+
+    @staticmethod
+    def _turned(fault: Fault, before: Watcher, after: Watcher) -> bool:
+        loud = (Verdict.WARN, Verdict.FAIL)
+        return any(after.verdict(c) in loud and before.verdict(c) not in loud for c in fault.checks)
+
+    def _doctors(self, run: Run) -> dict[str, list[Told]]:
+        (frame,) = run.frames
+        told = {doctor.name: doctor.ask(frame) for doctor in self.doctors}
+        self.tables.doctor_steps[run.kind] += len(frame)
+        for name, findings in told.items():
+            self.tables.false[run.kind, name] += len(findings)
+        return told
+
+    def _count(self, fault: Fault, size: float, method: str, run: Run, delay: float | None) -> None:
+        for kind in (run.kind, "real" if run.family == "real" else "synthetic"):
+            score = self.tables.scores[fault.name, size, kind, method]
+            score.cases += 1
+            if delay is not None:
+                score.delays.append(delay)
+        if delay is None and method == fault.level and size >= 2:
+            self.tables.missed.append(f"{fault.name} {size:g}x: {run.name}")
 
 
-def _start(frame: Frame) -> int:
-    """The row of the first faulty value: the first loss behind 55% of the rows."""
-    logged = np.flatnonzero(np.isfinite(frame.columns[LOSS]))
-    return int(logged[int(PLACE * len(logged))])
-
-
-def _cell(score: Score) -> str:
-    if not score.cases:
+def rate(count: int, steps: int) -> str:
+    """Per 100,000 steps; a count of 0 with its 95% upper bound."""
+    if not steps:
         return "-"
-    delay = f"{statistics.median(score.delays):.0f}" if score.delays else "-"
-    return f"{score.recall:.2f} {delay:>5s}"
+    return f"{1e5 * count / steps:.2f}" if count else f"0 (<{1e5 * upper_bound(0) / steps:.2g})"
+
+
+def say_false_alarms(tables: Tables, doctors: Sequence[str]) -> None:
+    """Healthy runs: alarms per 100,000 logged steps."""
+    print("false alarms per 100,000 healthy logged steps (0 with the 95% upper bound)")
+    columns = [*LEVELS, *PEERS]
+    print(f"  {'':11s}{'steps':>9s}" + "".join(f"{name:>14s}" for name in [*columns, *doctors]))
+    for kind, steps in tables.steps.items():
+        cells = [rate(tables.false[kind, name], steps) for name in columns]
+        cells += [rate(tables.false[kind, name], tables.doctor_steps[kind]) for name in doctors]
+        print(f"  {kind:11s}{steps:9,d}" + "".join(f"{cell:>14s}" for cell in cells))
+    loud = [(kind, level, check, n) for (kind, level, check), n in tables.by_check.items() if level != "told"]
+    for kind, level, check, count in sorted(loud):
+        print(f"    {kind}: {count} {level} by {check}")
+
+
+def say_recall(bench: Bench, kind: str, size: float, doctors: Sequence[str]) -> None:
+    """Found and delay by fault."""
+    columns = [*LEVELS, *PEERS, *doctors]
+    print(f"\n{kind}: faults found at {size:g}x the smallest size (share, median delay in logged values)")
+    print(f"  {'fault':23s}{'runs':>5s}" + "".join(f"{name:>13s}" for name in columns))
+    for fault in bench.faults:
+        at = size if fault.sized else 2.0
+        scores = [bench.tables.scores.get((fault.name, at, kind, name), Score()) for name in columns]
+        if scores[0].cases:
+            short = "" if scores[LEVELS.index(fault.level)].recall >= GOAL_RECALL or size < 2 else "  <"
+            cells = "".join(f"{score.cell():>13s}" for score in scores)
+            print(f"  {fault.name:23s}{scores[0].cases:5d}{cells}{short}", flush=True)
+
+
+def ahead(bench: Bench, methods: Sequence[str]) -> Iterator[str]:
+    """Where a peer found more at equal or fewer false alarms, by kind of run."""
+    tables = bench.tables
+    by_name = {fault.name: fault for fault in bench.faults}
+    for (name, size, kind, method), score in tables.scores.items():
+        if method not in methods or size < 2 or kind in ("real", "synthetic") or not tables.steps.get(kind):
+            continue
+        steps = tables.doctor_steps[kind] if method in DOCTORS else tables.steps[kind]
+        level = "told" if by_name[name].level == "told" else "warned"
+        ours = tables.scores[name, size, kind, level]
+        fewer = tables.false[kind, method] / max(steps, 1) <= tables.false[kind, level] / tables.steps[kind]
+        if fewer and score.recall > ours.recall:
+            yield f"{method}, {kind}, {name} {size:g}x: {score.recall:.2f} against {ours.recall:.2f}"
+
+
+def say_real(corpus: Path, half: int) -> None:
+    """The real healthy logs, judged whole."""
+    steps = pages = 0
+    loud = []
+    for name, rows, verdict, paged in verdicts(corpus, half):
+        steps += rows
+        pages += paged
+        if verdict in (Verdict.FAIL, Verdict.WARN):
+            loud.append(f"{verdict.value} {name}")
+    print(f"\nreal healthy logs, judged as `trainmon check` does: {steps:,} logged steps, {pages} pages,", end=" ")
+    bound = 1e5 * upper_bound(pages) / max(steps, 1)
+    print(f"at most {bound:.2g} per 100,000 (95%); not PASS: {', '.join(loud) or 'none'}")
 
 
 def main() -> int:
     """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one seed, two sizes")
+    parser.add_argument("--quick", action="store_true", help="one noise level, one size")
     parser.add_argument("--half", choices=("report", "tune"), default="report")
     parser.add_argument("--corpus", type=Path, default=Path(__file__).parents[2] / "shared" / "corpus")
-    parser.add_argument("--verbose", action="store_true", help="name the runs behind each alarm and miss")
+    parser.add_argument("--doctors", type=Path, help="the folder that `benchmarks.accuracy_doctors` made")
+    parser.add_argument("--sizes", default="2", help="of the smallest size")
+    parser.add_argument("--verbose", action="store_true", help="name the runs behind each miss")
     parser.add_argument("--only", default="", help="faults whose name holds this")
+    parser.add_argument("--kind", default="", help="synthetic runs whose name holds this")
     options = parser.parse_args()
     begin = time.monotonic()
-    wanted = 1 if options.half == "report" else 0
-    made = [run for run in synthetic(1 if options.quick else 2) if run.half == wanted]
-    read = [run for run in real(options.corpus) if run.half == wanted] if options.corpus.is_dir() else []
-    if not read:
-        print(f"{options.corpus}: not there; synthetic runs only")
+    half = 1 if options.half == "report" else 0
+    sizes = [2.0] if options.quick else sorted(float(size) for size in options.sizes.split(","))
     faults = [fault for fault in FAULTS if options.only in fault.name]
-    print(f"half: {options.half}; {len(made)} synthetic runs, {len(read)} real logs\n")
-    if not options.only:
-        false_alarms(made + read, verbose=options.verbose)
-    for name, runs in (("synthetic runs", made), ("real logs", read)):
-        if runs:
-            print(f"\n{name}:")
-            recall(runs, faults, SIZES[:2] if options.quick else SIZES, verbose=options.verbose)
+    runs = [run for run in synthetic(half, 1 if options.quick else 3) if options.kind in run.name]
+    logs = list(real(options.corpus, half)) if options.corpus.is_dir() else []
+    if not logs:
+        print(f"{options.corpus}: not there; synthetic runs only")
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        installed = [n for n in DOCTORS if options.doctors and (options.doctors / n / "bin" / "python").exists()]
+        doctors = [stack.enter_context(Doctor(name, options.doctors, place)) for name in installed]
+        bench = Bench(sizes, faults, doctors)
+        for run in [*runs, *logs]:
+            bench.add(run)
+    print(f"half: {options.half}; {len(runs)} synthetic runs, {len(logs)} real logs\n")
+    say_false_alarms(bench.tables, installed)
+    for kind in ("synthetic", "real"):
+        for size in sizes:
+            say_recall(bench, kind, size, installed)
+    if logs:
+        say_real(options.corpus, half)
+    found = sorted(ahead(bench, [*PEERS, *installed]))
+    print(f"\npeers ahead on recall at equal or fewer false alarms: {len(found) or 'none'}")
+    print("".join(f"  {line}\n" for line in found), end="")
+    if options.verbose:
+        print("\nmissed:\n" + "".join(f"  {line}\n" for line in bench.tables.missed), end="")
     print(f"\n{time.monotonic() - begin:.0f} s")
     return 0
 

@@ -1,36 +1,54 @@
-"""Healthy runs and faults of known size for `benchmarks.accuracy`: synthetic ones, and healthy logs of the corpus."""
+"""Healthy runs for `benchmarks.accuracy`: synthetic ones, and the healthy logs of the corpus."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from tests.monitor.detectors.synthetic import GRAD, LOSS, TIME, TPS, logged_as, power_law
+from tests.monitor.detectors.synthetic import GRAD, LOSS, LR, TIME, TPS, power_law
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.judge import find, read_runs
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import SystemClock
-from trainmon.tails.record import FloatArray, Mark, TimeKind
+from trainmon.tails.record import FloatArray, MarkArray, TimeKind
 
-VALUES = {1: 6000, 10: 4000, 100: 3000}  # cadence -> logged values of a synthetic run
-FEWEST = 400  # values of a real log that is used
-LEAST_STEPS = 3000.0  # a drift lasts so long
+VALUES: Final = {1: 6000, 10: 4000, 100: 3000}  # cadence -> logged values of a synthetic run
+LEVELS: Final = (1.0, 0.5, 2.0)  # times the usual noise
+FEWEST: Final = 400  # values of a real log that faults are put into
+RANKS: Final = 4
+EXPERTS: Final = 8
+SOURCES: Final = ("web", "code", "books")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One healthy run: its frames, in order. `half`: 0 for the half to look at, 1 for the half that is reported."""
+    """One healthy run. `half`: 0 for the half that thresholds were chosen on, 1 for the half that is reported.
+
+    `kind`: the noise, or "real logs". `family`: "dense" (loss, gradient norm, speed), "wide" (ranks, sources,
+    experts, memory, scales, evaluation), "rl", or "real". `frames`: the attempts' rows, in order. `is_healthy_only`:
+    no faults are put into it, it only adds healthy steps.
+    """
 
     name: str
     kind: str
+    family: str
     frames: tuple[Frame, ...]
     half: int
+    is_healthy_only: bool = False
+
+    @property
+    def values(self) -> int:
+        """How many rows there are."""
+        return sum(len(frame) for frame in self.frames)
 
 
 def gaussian(n: int, rng: np.random.Generator) -> FloatArray:
@@ -52,7 +70,7 @@ def lognormal(n: int, rng: np.random.Generator) -> FloatArray:
     return 0.04 * (np.exp(0.6 * rng.normal(size=n)) - math.exp(0.18))
 
 
-NOISES: dict[str, Callable[[int, np.random.Generator], FloatArray]] = {
+NOISES: Final[dict[str, Callable[[int, np.random.Generator], FloatArray]]] = {
     "gaussian": gaussian,
     "AR(1)": autocorrelated,
     "Student-t": student,
@@ -65,7 +83,7 @@ def _epochs(progress: FloatArray) -> FloatArray:
     return 2.4 * 0.93 ** np.floor(5 * progress) * (1 - 0.02 * progress)
 
 
-SHAPES: dict[str, Callable[[FloatArray], FloatArray]] = {
+SHAPES: Final[dict[str, Callable[[FloatArray], FloatArray]]] = {
     "pretraining": lambda p: power_law(10_000 * p),
     "fine-tuning": lambda p: 1.6 + 0.5 * np.exp(-6 * p),
     "epochs": _epochs,
@@ -74,34 +92,121 @@ SHAPES: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def synthetic(seeds: int) -> Iterator[Run]:
-    """Every shape with every noise and cadence, `seeds` times in each half."""
-    for shape, curve in SHAPES.items():
-        for noise, draw in NOISES.items():
-            for cadence, n in VALUES.items():
-                for seed in range(2 * seeds):
-                    rng = np.random.default_rng([seed, cadence, len(shape), len(noise)])
-                    steps = cadence * np.arange(1, n + 1, dtype=np.float64)
-                    settle = 1 + 8 * np.exp(-np.arange(n) / 60.0)
-                    time = 0.5 * np.exp(rng.normal(0, 0.02, n))
-                    columns = {
-                        LOSS: curve(np.arange(n) / n) * np.exp(draw(n, rng)),
-                        GRAD: 0.35 * settle * np.exp(rng.normal(0, 0.15, n)),
-                        TIME: time,
-                        TPS: 1e5 / time,
-                    }
-                    lines = np.arange(1, n + 1, dtype=np.int64)
-                    times = np.full(n, np.nan)
-                    frame = Frame(0, "run.log", steps, times, lines, columns, {}, TimeKind.NONE)
-                    yield Run(f"{shape}, {noise}, every {cadence}, seed {seed}", noise, (frame,), seed % 2)
+def synthetic(half: int, levels: int = len(LEVELS)) -> Iterator[Run]:
+    """Every shape with every noise, cadence and noise level; then wide and RL runs. Each half has its own seeds.
+
+    Faults are put into one noise level of each combination, taken in turn.
+    """
+    turn = itertools.count()
+    for number, shape in enumerate(SHAPES):
+        for noise in NOISES:
+            for cadence in VALUES:
+                chosen = next(turn) % levels
+                for level in range(levels):
+                    run = _dense(shape, noise, cadence, level, seed=1000 * half + number)
+                    yield replace(run, is_healthy_only=level != chosen)
+    for noise in NOISES:
+        for cadence in (1, 10):
+            chosen = next(turn) % levels
+            for level in range(levels):
+                for run in (
+                    _wide(noise, cadence, level, seed=1000 * half + 100),
+                    _rl(noise, cadence, level, seed=1000 * half + 200),
+                ):
+                    yield replace(run, is_healthy_only=level != chosen)
 
 
-def real(corpus: Path) -> Iterator[Run]:
-    """The healthy logs of the corpus that are long enough, as the product reads them; every other one in each half."""
+def _frame(cadence: int, n: int, columns: dict[SignalKey, FloatArray]) -> Frame:
+    steps = cadence * np.arange(1, n + 1, dtype=np.float64)
+    return Frame(0, "run.log", steps, np.full(n, np.nan), np.arange(1, n + 1), columns, {}, TimeKind.NONE)
+
+
+def _random(noise: str, cadence: int, level: int, seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, cadence, level, list(NOISES).index(noise)])
+
+
+def _dense(shape: str, noise: str, cadence: int, level: int, seed: int) -> Run:
+    n = VALUES[cadence]
+    rng = _random(noise, cadence, level, seed)
+    progress = np.arange(n) / n
+    time = 0.5 * np.exp(rng.normal(0, 0.02, n))
+    columns = {
+        LOSS: SHAPES[shape](progress) * np.exp(LEVELS[level] * NOISES[noise](n, rng)),
+        GRAD: 0.35 * (1 + 8 * np.exp(-np.arange(n) / 60.0)) * np.exp(rng.normal(0, 0.15, n)),
+        LR: 3e-4 * np.minimum(progress / 0.05, 1.0),
+        TIME: time,
+        TPS: 1e5 / time,
+    }
+    name = f"{shape}, {noise} x{LEVELS[level]:g}, every {cadence}, seed {seed}"
+    return Run(name, noise, "dense", (_frame(cadence, n, columns),), seed // 1000)
+
+
+def labelled(signal: str, **labels: object) -> SignalKey:
+    """The key of one series."""
+    return SignalKey(signal, tuple(sorted((name, str(value)) for name, value in labels.items())))
+
+
+def _wide(noise: str, cadence: int, level: int, seed: int) -> Run:
+    n = VALUES[cadence]
+    rng = _random(noise, cadence, level, seed)
+    draw = NOISES[noise]
+    curve = SHAPES["pretraining"](np.arange(n) / n)
+    every = np.arange(n) % (100 if cadence == 1 else 10) == 0
+
+    def scanned(values: FloatArray) -> FloatArray:
+        return np.where(every, values, np.nan)
+
+    def noisy(sigma: float) -> FloatArray:
+        return np.exp(rng.normal(0, sigma, n))
+
+    columns: dict[SignalKey, FloatArray] = {LOSS: curve * np.exp(LEVELS[level] * draw(n, rng))}
+    for rank in range(RANKS):
+        columns[labelled("loss.rank", rank=rank)] = curve * np.exp(LEVELS[level] * draw(n, rng))
+        columns[labelled("sys.rank_step_time", rank=rank)] = 0.5 * noisy(0.01)
+    for source, offset in zip(SOURCES, (1.0, 0.6, 1.1), strict=True):
+        columns[labelled("loss.source", source=source)] = offset * curve * np.exp(LEVELS[level] * draw(n, rng))
+    for layer in range(2):
+        columns[labelled("moe.maxvio", layer=layer)] = 0.6 * noisy(0.08)
+        columns[labelled("moe.entropy", layer=layer)] = scanned(0.93 + 0.004 * rng.normal(size=n))
+        columns[labelled("update.ratio", layer=layer)] = scanned(1e-3 * noisy(0.1))
+        for expert in range(EXPERTS):
+            columns[labelled("moe.load", layer=layer, expert=expert)] = 1000.0 * noisy(0.1)
+    columns[SignalKey("sys.memory_share")] = 0.71 + 0.004 * rng.random(n)
+    columns[labelled("tensor.abs_max", site="output")] = scanned(28.0 * noisy(0.08))
+    columns[SignalKey("eval.nll")] = scanned(1.02 * curve * noisy(0.002))
+    columns[SignalKey("optim.loss_scale")] = np.full(n, 65536.0)
+    columns[LR] = 3e-4 * np.minimum(np.arange(n) / (0.05 * n), 1.0)
+    name = f"wide, {noise} x{LEVELS[level]:g}, every {cadence}, seed {seed}"
+    return Run(name, noise, "wide", (_frame(cadence, n, columns),), seed // 1000)
+
+
+def _rl(noise: str, cadence: int, level: int, seed: int) -> Run:
+    n = VALUES[cadence] // 2
+    rng = _random(noise, cadence, level, seed)
+    progress = np.arange(n) / n
+    columns = {
+        LOSS: rng.normal(0, 0.02, n),
+        GRAD: 0.35 * np.exp(rng.normal(0, 0.15, n)),
+        LR: 3e-6 * np.minimum(progress / 0.05, 1.0),
+        SignalKey("reward.mean"): 0.2 + 0.6 * (1 - np.exp(-5 * progress)) + LEVELS[level] * NOISES[noise](n, rng),
+        SignalKey("policy.kl"): 0.05 * np.exp(rng.normal(0, 0.25, n)),
+        SignalKey("policy.entropy"): (1.2 - 0.4 * progress) * np.exp(rng.normal(0, 0.04, n)),
+        SignalKey("policy.length"): 300 * (1 + 0.5 * progress) * np.exp(rng.normal(0, 0.05, n)),
+    }
+    name = f"RL, {noise} x{LEVELS[level]:g}, every {cadence}, seed {seed}"
+    return Run(name, noise, "rl", (_frame(cadence, n, columns),), seed // 1000)
+
+
+def real(corpus: Path, half: int | None = None) -> Iterator[Run]:
+    """The healthy logs of the corpus as the product reads them: every attempt, every column. Every other file a half.
+
+    A log that the product itself calls anything but healthy is in: that is what is measured.
+    """
     facts = json.loads((corpus / "facts.json").read_text(encoding="utf-8"))
     names = sorted(name for name, fact in facts.items() if fact["expect"] == "healthy")
-    number = 0
-    for name in names:
+    for number, name in enumerate(names):
+        if half is not None and number % 2 != half:
+            continue
         frames: list[Frame] = []
 
         def attach(engine: RunEngine, frames: list[Frame] = frames) -> None:
@@ -110,130 +215,55 @@ def real(corpus: Path) -> Iterator[Run]:
         path = corpus / name
         for _ in read_runs(find([str(path)], path.parent), clock=SystemClock(), limits=Thresholds(), on_engine=attach):
             pass
-        kept = _newest_attempt(frames)
-        if kept is not None and len(kept.logged(LOSS)) >= FEWEST:
-            yield Run(name, "real logs", (kept,), number % 2)
-            number += 1
+        if frames:
+            yield Run(name, "real logs", "real", tuple(frames), number % 2)
 
 
-def _newest_attempt(frames: list[Frame]) -> Frame | None:
-    """The rows of the longest attempt with a loss, as one frame; NaN where a column was not logged."""
+def verdicts(corpus: Path, half: int) -> Iterator[tuple[str, int, Verdict, int]]:
+    """(name, training rows, verdict, pages) of each healthy log of the corpus, judged as `trainmon check` does."""
+    facts = json.loads((corpus / "facts.json").read_text(encoding="utf-8"))
+    names = sorted(name for name, fact in facts.items() if fact["expect"] == "healthy")
+    for number, name in enumerate(names):
+        if number % 2 != half:
+            continue
+        path = corpus / name
+        found = find([str(path)], path.parent)
+        for _, watched in read_runs(found, clock=SystemClock(), limits=Thresholds()):
+            run = watched.snapshot(live=False, with_scores=False)
+            yield name, run.step_count, run.verdict, sum(incident.pages for incident in run.incidents)
+
+
+def longest_attempt(run: Run) -> Run | None:
+    """The rows of the longest attempt with a loss as one frame, to put a fault into; None when it is too short."""
     lengths: dict[int, int] = {}
-    for frame in frames:
-        lengths[frame.attempt] = lengths.get(frame.attempt, 0) + len(frame.logged(LOSS))
-    if not lengths:
+    for frame in run.frames:
+        if LOSS in frame.columns:
+            lengths[frame.attempt] = lengths.get(frame.attempt, 0) + len(frame.logged(LOSS))
+    if not lengths or max(lengths.values()) < FEWEST:
         return None
     best = max(lengths, key=lambda attempt: lengths[attempt])
-    parts = [frame for frame in frames if frame.attempt == best]
-    keys = dict.fromkeys(key for part in parts for key in part.columns if key in (LOSS, GRAD))
-    return Frame(
+    parts = [frame for frame in run.frames if frame.attempt == best]
+    keys = dict.fromkeys(key for part in parts for key in part.columns)
+    marked = dict.fromkeys(key for part in parts for key in part.marks)
+    joined = Frame(
         0,
         parts[0].path,
         np.concatenate([part.steps for part in parts]),
         np.concatenate([part.times for part in parts]),
         np.concatenate([part.lines for part in parts]),
         {key: np.concatenate([_column(part, key) for part in parts]) for key in keys},
-        {},
+        {key: np.concatenate([_marks(part, key) for part in parts]) for key in marked},
         parts[0].time_kind,
     )
+    return Run(run.name, run.kind, run.family, (joined,), run.half)
 
 
 def _column(frame: Frame, key: SignalKey) -> FloatArray:
     return frame.columns.get(key, np.full(len(frame), np.nan))
 
 
-@dataclass(frozen=True)
-class Fault:
-    """`inject` gives the faulty frame from (frame, row of the first fault, size in units of the smallest size)."""
-
-    name: str
-    inject: Callable[[Frame, int, float], Frame | None]
-    horizon: int
-    """An alarm that begins so many logged values behind the fault's first is no longer about it."""
-    of_loss: bool = True
-
-
-def _noise(frame: Frame, row: int) -> tuple[FloatArray, float]:
-    """(log loss before `row`, robust sigma of a single value against the last 100)."""
-    column = frame.columns[LOSS][:row]
-    u = np.log(column[np.isfinite(column) & (column > 0)])
-    last = u[-100:]
-    return u, 1.4826 * float(np.median(np.abs(last - np.median(last))))
-
-
-def _level_noise(u: FloatArray, values: int) -> float:
-    """Sigma of the difference between the means of two neighbouring stretches of so many values."""
-    n = len(u) // values
-    means = u[len(u) - n * values :].reshape(n, values).mean(axis=1)
-    gaps = np.diff(means[-24:])
-    return 1.4826 * float(np.median(np.abs(gaps - np.median(gaps)))) if len(gaps) >= 3 else math.inf
-
-
-def _lifted(frame: Frame, row: int, rise: FloatArray) -> Frame:
-    """The loss times exp(rise) on the rows from `row` on."""
-    column = frame.columns[LOSS].copy()
-    column[row : row + len(rise)] *= np.exp(rise[: len(column) - row])
-    return replace(frame, columns={**frame.columns, LOSS: column})
-
-
-def _spike(values: int) -> Callable[[Frame, int, float], Frame | None]:
-    def inject(frame: Frame, row: int, size: float) -> Frame | None:
-        smallest = max(math.log(1.1), 6 * _noise(frame, row)[1])
-        return _lifted(frame, row, size * smallest * np.linspace(1.0, 0.6, values))
-
-    return inject
-
-
-def _shift(frame: Frame, row: int, size: float) -> Frame | None:
-    u, _ = _noise(frame, row)
-    smallest = max(math.log(1.05), 4 * _level_noise(u, 100))
-    return _lifted(frame, row, np.full(len(frame) - row, size * smallest)) if math.isfinite(smallest) else None
-
-
-def _drift(frame: Frame, row: int, size: float) -> Frame | None:
-    u, _ = _noise(frame, row)
-    rest = frame.steps[row:] - frame.steps[row]
-    length = max(LEAST_STEPS, 300 * float(np.median(np.diff(frame.steps))))
-    smallest = math.log(1.05) + 4 * _level_noise(u, 100)
-    if not math.isfinite(smallest) or rest[-1] < length:
-        return None
-    # The learning stops as well: what is left of the curve's fall would hide part of the rise.
-    tail = float(np.median(u[-50:])) - np.log(np.maximum(frame.columns[LOSS][row:], 1e-12))
-    smooth = np.array([float(np.median(tail[max(0, i - 50) : i + 51])) for i in range(len(tail))])
-    return _lifted(frame, row, smooth + size * smallest * np.minimum(rest / length, 1.0))
-
-
-def _nan(count: int) -> Callable[[Frame, int, float], Frame | None]:
-    return lambda frame, row, _: logged_as(frame, LOSS, list(range(row, row + count)), Mark.NAN)
-
-
-def _gradient(frame: Frame, row: int, size: float) -> Frame | None:
-    if GRAD not in frame.columns or np.isfinite(frame.columns[GRAD][row:]).sum() < 150:
-        return None
-    column = frame.columns[GRAD].copy()
-    column[row:] *= 5 * size
-    return replace(frame, columns={**frame.columns, GRAD: column})
-
-
-def _system(key: SignalKey, smallest: float) -> Callable[[Frame, int, float], Frame | None]:
-    def inject(frame: Frame, row: int, size: float) -> Frame | None:
-        if key not in frame.columns:
-            return None
-        column = frame.columns[key].copy()
-        column[row:] *= 1 + size * smallest
-        return replace(frame, columns={**frame.columns, key: column})
-
-    return inject
-
-
-FAULTS: tuple[Fault, ...] = (
-    Fault("loss spike, 1 value", _spike(1), 20),
-    Fault("loss spike, 5 values", _spike(5), 20),
-    Fault("loss level shift", _shift, 300),
-    Fault("loss drift", _drift, 1500),
-    Fault("loss NaN, 1 value", _nan(1), 20),
-    Fault("loss NaN, 3 values", _nan(3), 20),
-    Fault("gradient level", _gradient, 300),
-    Fault("step time", _system(TIME, 0.3), 300, of_loss=False),
-    Fault("throughput", _system(TPS, -0.2), 300, of_loss=False),
-)
+def _marks(frame: Frame, key: SignalKey) -> MarkArray:
+    known = frame.marks.get(key)
+    if known is not None:
+        return known
+    return np.asarray(~np.isnan(_column(frame, key)), np.uint8)

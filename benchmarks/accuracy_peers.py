@@ -6,7 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.accuracy_ours import Alarm
+from tests.monitor.detectors.synthetic import GRAD, LOSS
+from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import FloatArray, IntArray
+
+TOGETHER = 200  # rows: flagged values nearer than this are one alarm, as findings of one episode are
 
 
 def _windows(x: FloatArray, window: int) -> FloatArray:
@@ -76,3 +81,42 @@ PEERS: dict[str, Callable[[FloatArray], IntArray]] = {
     "EMA z 2.5": ema_score(0.97, 2.5, 25),
     "2.5x median": times_median(100, 2.5, 10),
 }
+
+
+class Asked:
+    """The rules' alarms on loss and gradient norm, remembered by column: a fault changes one of them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], tuple[FloatArray, list[Alarm]]] = {}
+
+    def alarms(self, name: str, frame: Frame) -> list[Alarm]:
+        """What the rule `name` flags. A value that is not finite is one to all of them."""
+        return [alarm for key in (LOSS, GRAD) if key in frame.columns for alarm in self._column(name, frame, key)]
+
+    def _column(self, name: str, frame: Frame, key: SignalKey) -> list[Alarm]:
+        column = frame.columns[key]
+        kept = self._known.get((name, id(column)))
+        if kept is None or key in frame.marks:
+            kept = (column, _judge(name, frame, key))
+            if key not in frame.marks:
+                self._known[name, id(column)] = kept
+        return kept[1]
+
+    def forget(self) -> None:
+        """For the next run."""
+        self._known.clear()
+
+
+def _judge(name: str, frame: Frame, key: SignalKey) -> list[Alarm]:
+    column = frame.columns[key]
+    logged = frame.logged(key)
+    finite = logged[np.isfinite(column[logged])]
+    bad = logged[~np.isfinite(column[logged])] if key in frame.marks else np.empty(0, np.int64)
+    flagged = np.sort(np.concatenate([finite[PEERS[name](column[finite])], bad]))
+    alarms = []
+    last = -TOGETHER - 1
+    for row in flagged.tolist():
+        if row - last > TOGETHER:
+            alarms.append(Alarm(row, row, "warned", str(key)))
+        last = row
+    return alarms
