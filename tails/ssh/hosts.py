@@ -65,7 +65,7 @@ class Hosts:
             reasons = list(pool.map(lambda master: master.connect(), masters))
         problems = []
         for master, reason in zip(masters, reasons, strict=True):
-            if reason and _may_be_asked(reason) and _is_terminal():
+            if reason and _may_be_asked(reason) and is_terminal():
                 sys.stderr.write(f"trainmon: connecting to {master.address.name} ({printable(reason, 200)})\n")
                 sys.stderr.flush()
                 reason = master.ask()
@@ -95,7 +95,8 @@ def _may_be_asked(reason: str) -> bool:
     return "permission denied" in lower or "host key verification failed" in lower or "no answer within" in lower
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether there is somebody to ask."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -121,6 +122,12 @@ def configure(options: SshOptions) -> None:
     """Sets what is passed on to ssh, for all connections from now on; those there are end."""
     close()
     hosts().options = options
+
+
+def connect_in_terminal(addresses: Iterable[Address]) -> None:
+    """Makes the shared connections where somebody can be asked; where not, each is made when it is needed."""
+    if is_terminal():
+        hosts().connect(addresses)
 
 
 def close() -> None:

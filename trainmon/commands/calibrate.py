@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trainmon.commands.common import echo, fail
+from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog="Exit status: 0 written; 2 wrong usage, or no healthy run to learn from; 130 interrupted.")
@@ -34,6 +35,7 @@ from trainmon.commands.common import echo, fail
     help="Learn from runs although this check WARNs: healthy runs of yours look so.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
+@ssh_options(short_o=False)
 def calibrate(targets: tuple[str, ...], budget: str, output: Path, accept: tuple[str, ...], force: bool) -> None:
     """Learn thresholds from healthy runs, for the next runs beside them.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands.common import EXIT, echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
     from trainmon.monitor.focus import Focus
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Also write a SARIF 2.1.0 file.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")
 @limit_options
+@ssh_options()
 def check(
     targets: tuple[str, ...],
     as_json: bool,

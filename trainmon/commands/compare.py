@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from trainmon.commands.common import EXIT, echo, fail, say_problems, speaks_unicode
+from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog=EXIT)
@@ -27,6 +28,7 @@ from trainmon.commands.common import EXIT, echo, fail, say_problems, speaks_unic
     show_default=True,
     help="How to print it.",
 )
+@ssh_options()
 def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None, form: str) -> None:
     """Put runs side by side at the same x: which is better, and is that more than noise?
 

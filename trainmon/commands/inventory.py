@@ -8,11 +8,13 @@ from pathlib import Path
 import click
 
 from trainmon.commands.common import EXIT, echo, say_problems
+from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog=EXIT)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.inventory/1) on stdout.")
+@ssh_options()
 def inventory(targets: tuple[str, ...], as_json: bool) -> None:
     """List the 39 rows of the metric table: logged, derivable or missing, gaps first."""
     from trainmon.monitor import inventory as rows

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from trainmon.commands.common import echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog="Exit status: 0 written; 2 wrong usage, or nothing to report; 130 interrupted.")
@@ -18,6 +19,7 @@ from trainmon.commands.common import echo, fail, limit_options, limits_of, say_p
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here; .md, .html, .json.")
 @click.option("--log-excerpts", is_flag=True, help="With lines of the log around each episode (may hold data samples).")
 @limit_options
+@ssh_options(short_o=False)
 def report(
     targets: tuple[str, ...],
     form: str | None,

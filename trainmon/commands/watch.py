@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands.common import EXIT, fail, limit_options, limits_of, stop_printing
+from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
     from trainmon.monitor.thresholds import Thresholds
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     help="With --headless: end after so long without news.",
 )
 @limit_options
+@ssh_options()
 def watch(
     targets: tuple[str, ...],
     headless: bool,
     records: bool,
     until_idle: float | None,
+    prometheus: Path | None,
     threshold: float | None,
     window: int | None,
 ) -> None:
@@ -43,14 +46,19 @@ def watch(
 
         try:
             status = run_headless(
-                list(targets), cwd=Path.cwd(), limits=limits, records=records, until_idle_s=until_idle
+                list(targets),
+                cwd=Path.cwd(),
+                limits=limits,
+                records=records,
+                until_idle_s=until_idle,
+                prometheus=prometheus,
             )
         except BrokenPipeError:
             stop_printing()
             status = 0
         sys.exit(status)
-    if records or until_idle is not None:
-        raise click.UsageError("--records and --until-idle go with --headless")
+    if records or until_idle is not None or prometheus is not None:
+        raise click.UsageError("--records, --until-idle and --prometheus go with --headless")
     if not sys.stdout.isatty():
         fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
     show(list(targets), limits)

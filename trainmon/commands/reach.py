@@ -1,0 +1,109 @@
+"""What is passed on to ssh, for every command that reads targets; and the questions ssh asks before a screen starts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_KEY = "trainmon.ssh"
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def ssh_options(*, short_o: bool = True) -> Callable[[Command], Command]:
+    """The options -F, -J, -i and -o of ssh, and --ssh-rate. `short_o` False where -o means something else.
+
+    Put it next to the function: when one of its arguments names another host, it is connected to before the function
+    runs, and what must be asked (password, second factor, host key) is asked in the terminal.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            _reach(kwargs, click.get_current_context().meta.get(_KEY, {}))
+            return command(*args, **kwargs)
+
+        options = (
+            _option("-F", "--ssh-config", metavar="FILE", help="ssh: the configuration file, as its -F."),
+            _option("-J", "--ssh-jump", metavar="HOST", help="ssh: through this host, as its -J."),
+            _option("-i", "--ssh-identity", metavar="FILE", multiple=True, help="ssh: a key, as its -i."),
+            _option(
+                *(("-o",) if short_o else ()),
+                "--ssh-option",
+                metavar="NAME=VALUE",
+                multiple=True,
+                help="ssh: a setting, as its -o.",
+            ),
+            _option("--ssh-rate", metavar="BYTES", help="Most bytes a second for history from a host (500K, 2M)."),
+        )
+        wrapped: Any = run
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _option(*names: str, **settings: Any) -> Callable[[Any], Any]:
+    return click.option(*names, expose_value=False, callback=_keep, **settings)
+
+
+def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    kept = context.meta.setdefault(_KEY, {})
+    kept[option.name] = _rate(value) if option.name == "ssh_rate" else value
+
+
+def _rate(text: str | None) -> int | None:
+    if text is None:
+        return None
+    number, unit = (text[:-1], text[-1].upper()) if text[-1:].upper() in ("K", "M", "G") else (text, "")
+    try:
+        rate = int(float(number) * _UNITS[unit])
+    except (ValueError, OverflowError):
+        rate = 0
+    if rate < 1:
+        raise click.BadParameter(f"{text} is no number of bytes a second; write 500K or 2M")
+    return rate
+
+
+def _reach(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Connects to the hosts that the arguments name; problems are told by whoever reads there."""
+    addresses = [remote.address for remote in map(_remote, _words(arguments)) if remote is not None]
+    if not addresses:
+        return
+    from trainmon.tails.ssh import hosts
+    from trainmon.tails.ssh.options import SshOptions
+
+    hosts.configure(
+        SshOptions(
+            config_file=given.get("ssh_config") or "",
+            jump=given.get("ssh_jump") or "",
+            identities=tuple(given.get("ssh_identity") or ()),
+            options=tuple(given.get("ssh_option") or ()),
+            rate=given.get("ssh_rate"),
+        )
+    )
+    hosts.connect_in_terminal(addresses)
+
+
+def _words(arguments: Mapping[str, Any]) -> list[str]:
+    """The targets among a command's arguments."""
+    words: list[str] = []
+    for name in ("target", "targets", "run", "runs"):
+        value = arguments.get(name)
+        words += [value] if isinstance(value, str) else list(value or ())
+    return words
+
+
+def _remote(text: str) -> Any:
+    from trainmon.tails.target import TargetError, parse
+
+    try:
+        return parse(text, Path.cwd()).remote
+    except TargetError:
+        return None
