@@ -176,8 +176,8 @@ def _flat(document: object) -> tuple[dict[str, float | None], dict[str, str]]:
     for name, value in _leaves(document):
         key = name.replace(".", "/")
         if isinstance(value, bool):
-            continue
-        if isinstance(value, (int, float)):
+            texts[key] = str(value)
+        elif isinstance(value, (int, float)):
             values[key] = _finite(value)
         elif isinstance(value, str):
             texts[key] = value

@@ -62,3 +62,5 @@ FACT_NAMES: dict[str, tuple[str, ...]] = {
 }
 # Facts that are words, not numbers.
 TEXT_FACTS = frozenset(("precision", "gpu", "optimizer", "framework"))
+# Switches that are called by the precision they turn on.
+PRECISIONS = frozenset(("bf16", "fp16", "fp8", "bfloat16", "float16"))

@@ -26,6 +26,7 @@ _NAMES: dict[str, str] = {
     **{name: fact for fact, names in FACT_NAMES.items() for name in names if name not in _UNCLEAR},
     "train_batch_size": "batch_size",  # DeepSpeed's, printed in its configuration: the global one
     "total_batch_size": "tokens_per_batch",
+    "parameters_said": "parameters",
 }
 _VALUE = r"([-+.\w]*\d[\w.,+-]*|torch\.\w+|[A-Za-z][\w.-]*)"
 _DOTTED = re.compile(rf"\s*(\w[\w -]*?) \.{{3,}} {_VALUE}")
@@ -47,7 +48,24 @@ _PARAMETERS = re.compile(
     r"(?:number of param(?:eter)?s|model[_ ]params|total param(?:eter)?s|num_parameters)\s*[:=]\s*([\d.,]+[KMBT]?)\b",
     re.I,
 )
-_GPU = re.compile(r"NVIDIA ((?:GeForce |Tesla |RTX )?[A-Z]{1,4}\d{2,5}[\w-]*(?: \d+GB)?)|(AMD Instinct MI\d+\w*)")
+_GPU = re.compile(
+    r"NVIDIA ((?:GeForce |Quadro |Tesla )?(?:[RG]TX )?(?:[A-Z]{1,4}\d{2,5}|(?<=TX )\d{3,5})[\w-]*"
+    r"(?: (?:Ti|SUPER|Ada))?(?: \d+GB)?)"
+    r"|(AMD Instinct MI\d+\w*)"
+)
+# Said of the whole run: "1.3B parameters", "training on 64 GPUs".
+_SAID_SIZE = re.compile(r"\bmodel\b.{0,60}?\b(\d[\d.,]*\s?[KMBT])\s(?:total )?param(?:eter)?s\b", re.IGNORECASE)
+_SAID_WORLD = re.compile(
+    r"\btrain\w*\b.{0,40}?\b(?:on|using|across|with) (\d{1,6}) (?:x )?(?:\w+ )?(?:GPU|device|accelerator|chip|NPU)s?\b",
+    re.I,
+)
+# What holds settings one beside the other on a line, with the optimiser's own among them.
+_ALL_SETTINGS = re.compile(r"(?:Arguments|Namespace|Args|Config(?:uration)?)\(")
+_SWITCH = re.compile(
+    r"\s*[\"']?(?P<name>bf16|fp16|fp8|bfloat16|float16)[\"']?\s?(?:\.{3,}|[:=])\s?[\"']?true\b", re.IGNORECASE
+)
+_COMMAND = re.compile(r"\b(?:torchrun|python[\d.]*|deepspeed|accelerate|srun|mpirun)\b.{0,2000}?\s--", re.IGNORECASE)
+_FLAG = re.compile(rf"(?<=\s)--([a-z][\w-]{{1,60}})[ =]{_VALUE}(?=\s|$)")
 _GPU_MEMORY = re.compile(r"\d+MiB / {1,4}(\d+)MiB")
 _WORLD = re.compile(r"(?:distributed )?world[_ ]size\s*[:=]\s*(\d+)", re.I)
 _PROGRESS = re.compile(r"Progress on: \S+/([\d.]+k?)(?:it)? rate:")
@@ -93,6 +111,22 @@ TOKENS: tuple[bytes, ...] = (
     b"model_params",
     b"progress on:",
     b"number of trainable",
+    b"total params",
+    b"trainable params",
+    b"b parameters",
+    b"m parameters",
+    b" gpus",
+    b"seq_len",
+    b"save_steps",
+    b"learning_rate=",
+    b"bf16=true",
+    b"bf16: true",
+    b"bf16 ...",
+    b"'bf16': true",
+    b'"bf16": true',
+    b"fp16=true",
+    b"fp16: true",
+    b"fp16 ...",
     b"total_batch_size",
     b"total_steps",
     b"total steps",
@@ -138,6 +172,11 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
     match = _PROGRESS.search(text)
     if match is not None:
         return _fact("max_steps", match[1])
+    match = _SWITCH.match(text)
+    if match is not None:
+        return [("precision", match["name"].lower())]
+    if "--" in text and _COMMAND.search(text):
+        return [fact for flag in _FLAG.finditer(text) for fact in _fact(flag[1], flag[2])]
     match = _PARAMETERS.search(text)
     if match is not None:
         return _fact("number_of_parameters", match[1])
@@ -158,7 +197,7 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
     match = _MLX.search(text)
     if match is not None:
         return _fact("max_steps", match[1])
-    found = _inline(text) or _told(text)
+    found = _inline(text) or _told(text) or _said(text)
     match = _WORLD.search(text)
     if match is not None and not found:
         found = _fact("world_size", match[1])
@@ -168,9 +207,21 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
 def _inline(text: str) -> list[tuple[str, float | str]]:
     """The facts among ``name=value`` and ``'name': value`` anywhere in `text`."""
     found: list[tuple[str, float | str]] = []
+    allows_all = _ALL_SETTINGS.search(text) is not None
     for match in _INLINE.finditer(text):
-        if match[1] in _NAMES and match[1] not in _NOT_INLINE:
+        if match[1] in _NAMES and (allows_all or match[1] not in _NOT_INLINE):
             found += _fact(match[1], match[2])
+    return found
+
+
+def _said(text: str) -> list[tuple[str, float | str]]:
+    """The size of the model and of the world that a sentence tells."""
+    found: list[tuple[str, float | str]] = []
+    size, world = _SAID_SIZE.search(text), _SAID_WORLD.search(text)
+    if size is not None:
+        found += _fact("parameters_said", size[1].replace(" ", ""))
+    if world is not None:
+        found += _fact("world_size", world[1])
     return found
 
 

@@ -44,8 +44,8 @@ class Look:
 
 
 _CONFIG = re.compile(
-    r"trainmon\.toml|(?:(?:train|training|run|experiment|exp|model)_?)?(?:config|args|arguments|hparams|params)"
-    r"\.(?:json|ya?ml|toml)"
+    r"trainmon\.toml|(?:(?:train|training|run|experiment|exp|model|ds|deepspeed|trainer|job)[_-]?)?"
+    r"(?:config|args|arguments|hparams|params|hyperparameters)(?:[_-][a-z0-9_-]{1,24})?\.(?:json|ya?ml|toml)"
 )
 _JUNK = re.compile(
     r"(?:readme|licen[cs]e|changelog|notice|authors|contributing|makefile|dockerfile|requirements|environment|setup"

@@ -50,8 +50,8 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.HOST_OOM,
-        "oom-kill|oom_kill|oom kill|out-of-memory|out of memory: kill|oomkilled",
-        r"oom[-_ ]?kill|OOMKilled|Out of memory: Kill|cgroup out-of-memory",
+        "oom-kill|oom_kill|oom kill|out-of-memory|out of memory: kill|oomkilled|low on resource",
+        r"oom[-_ ]?kill|OOMKilled|Out of memory: Kill|cgroup out-of-memory|low on resource: (?:memory|ephemeral)",
     ),
     _rule(
         _K.CUDA_OOM,
@@ -106,6 +106,19 @@ RULES: tuple[Rule, ...] = (
         _K.SIGKILL,
         "sigkill|signal 9|killed|signal: 9",
         r"Signal 9 \(SIGKILL\)|received SIGKILL|^(?:\S+: line \d+:\s+\d+ )?Killed\b|task \d+.*: Killed|got signal: 9\b",
+    ),
+    _rule(
+        _K.ERROR,
+        "nccl error|ncclunhandled|ncclsystemerror|ncclinternalerror",
+        r"\b[NR]CCL error\b|nccl(?:UnhandledCuda|UnhandledSystem|System|Internal)Error",
+    ),
+    _rule(_K.ERROR, "ncclremoteerror|remote process exited", r"ncclRemoteError|remote process exited", teardown=True),
+    _rule(_K.ERROR, "panicked at", r"\bthread '[^']{1,80}' panicked at\b"),
+    _rule(
+        _K.ERROR,
+        "loss is|loss became|loss was|non-finite loss|nan loss|loss nan",
+        r"(?:\bloss (?:is|became|was) (?:nan|[+-]?inf\w*|not finite|non-?finite)\b|\b(?:non-?finite|nan|inf) loss\b)"
+        r".{0,80}\b(?:stop|abort|exit|terminat|halt|quit|kill)",
     ),
     _rule(_K.ERROR, "address already in use|eaddrinuse", r"Address already in use|EADDRINUSE"),
     _rule(_K.ERROR, "filenotfounderror", r"^FileNotFoundError\b"),

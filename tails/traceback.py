@@ -16,6 +16,7 @@ _EXCEPTION = re.compile(r"\s*(?:\|\s*)?(?P<name>[A-Za-z_][\w.]*)(?::(?:\s|$)|\s*
 _KNOWN = re.compile(
     r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Timeout|Iteration|Group)?"
 )
+_GROUP = re.compile(r"[\s|]*(?:[\w.]+\.)?(?:Base)?ExceptionGroup\b")
 _IGNORED = re.compile(r"Exception ignored (?:in|while)")
 _MAX_LINES = 600
 _SLACK_LINES = 12  # lines of others between two of one traceback
@@ -30,6 +31,7 @@ class Trace:
     rank: str
     exceptions: list[str] = field(default_factory=list)
     is_ignored: bool = False
+    is_group: bool = False
     lines: int = 0
     idle: int = 0
     frames: int = 0
@@ -38,8 +40,9 @@ class Trace:
 
     @property
     def cause(self) -> str:
-        """The exception that began it: of a chain, the first."""
-        return self.exceptions[0].strip() if self.exceptions else ""
+        """The exception that began it: of a chain, the first; of a group, the first that is in it."""
+        own = [text for text in self.exceptions if not _GROUP.match(text)] or self.exceptions
+        return own[0].strip(" |") if own else ""
 
 
 class Tracebacks:
@@ -61,13 +64,14 @@ class Tracebacks:
             self._ignored_line = line_no
         if "Traceback (most" in text and _START.match(text) is not None:
             trace = self._open.get(rank)
-            if trace is not None and trace.is_chained:
+            if trace is not None and (trace.is_chained or (trace.is_group and "Group" not in text)):
                 trace.is_chained, trace.idle, trace.frames = False, 0, 0
+                trace.exceptions = [one for one in trace.exceptions if not _GROUP.match(one)]  # what is in it tells more
                 return done
             if trace is not None:
                 done.append(self._open.pop(rank))
             is_ignored = 0 <= line_no - self._ignored_line <= 1
-            self._open[rank] = Trace(line_no, offset, rank, is_ignored=is_ignored)
+            self._open[rank] = Trace(line_no, offset, rank, is_ignored=is_ignored, is_group="Exception Group" in text)
             return done
         for key, trace in list(self._open.items()):
             if key == rank:
@@ -90,12 +94,12 @@ class Tracebacks:
                     trace.is_done = True
             return
         if text[:1] in (" ", "\t", "|", "│", "╰") and not (
-            text.startswith("  ") and _is_exception(text.strip(), indented=True, frames=trace.frames)
+            text.startswith("  ") and _is_exception(text.strip(" \t|"), indented=True, frames=trace.frames)
         ):
             trace.frames += 1
             trace.idle = 0
             return
-        stripped = text.strip()
+        stripped = text.strip(" \t|") if text[:1] in (" ", "|") else text.strip()
         if trace.frames and stripped and _is_exception(stripped, indented=False, frames=trace.frames):
             trace.exceptions.append(stripped)
             trace.is_chained, trace.idle = False, 0

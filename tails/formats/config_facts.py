@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from trainmon.tails.fact_names import FACT_NAMES, TEXT_FACTS
+from trainmon.tails.fact_names import FACT_NAMES, PRECISIONS, TEXT_FACTS
 
 _FACT_OF = {name: (fact, order) for fact, names in FACT_NAMES.items() for order, name in enumerate(names)}
 # In a configuration these stand for the length of the run; in a record they may be anything.
 _FACT_OF_CONFIG_ONLY = {"steps": ("total_steps", 90), "iterations": ("total_steps", 91), "iters": ("total_steps", 92)}
 # Names that, repeated in every metric record, tell something fixed about the run.
 _CONSTANT_FACTS = frozenset(("total_steps", "batch_size", "seq_length", "tokens_per_batch", "world_size", "parameters"))
+_DEEPSPEED = frozenset(("train_micro_batch_size_per_gpu", "zero_optimization", "zero_allow_untested_optimizer"))
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TEXT_LIMIT = 120
 
@@ -56,6 +57,14 @@ def config_facts(values: Mapping[str, float | None], texts: Mapping[str, str]) -
         place = (key.count("/"), order)
         if fact not in best or place < best[fact][:2]:
             best[fact] = (*place, value if not isinstance(value, str) else value[:_TEXT_LIMIT])
+    if "precision" not in best and (switched := _switched_on(texts)):
+        best["precision"] = (0, 0, switched)
+    if "batch_size" not in best and any(_normal(key) in _DEEPSPEED for key in (*values, *texts)):
+        whole = best.get("train_batch_size")  # DeepSpeed's is the global one, whatever others call so
+        if whole is not None and any(
+            _normal(key) == "train_batch_size" and key.count("/") == whole[0] for key in values
+        ):
+            best["batch_size"] = whole
     accumulation = best.get("gradient_accumulation_steps")
     for fact, (_, order, value) in best.items():
         if fact == "batch_size" and order == 1 and accumulation is not None and not isinstance(value, str):
@@ -63,6 +72,17 @@ def config_facts(values: Mapping[str, float | None], texts: Mapping[str, str]) -
             yield fact, value * steps if not isinstance(steps, str) else value
         else:
             yield fact, value
+
+
+def _switched_on(texts: Mapping[str, str]) -> str:
+    """The precision that a switch sets (``bf16: true``, ``bf16: {enabled: true}``); "" when none does."""
+    for key, text in texts.items():
+        if text.lower() == "true":
+            *_, before, last = ("", *(_normal(part) for part in key.split("/")))
+            name = before if last == "enabled" else last
+            if name in PRECISIONS:
+                return name
+    return ""
 
 
 def _fits(fact: str, value: float | str) -> bool:

@@ -51,6 +51,16 @@ def test_facts_come_from_the_trainers_own_configuration() -> None:
     assert read("config.toml", "[training]\nsteps = 10\nseq_len = 2048\n").facts["seq_length"] == 2048.0
 
 
+def test_switches_tell_the_precision_and_deepspeed_its_global_batch() -> None:
+    deepspeed = '{"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": true}}'
+    assert read("ds_config.json", deepspeed).facts == {
+        "train_batch_size": 256.0,
+        "batch_size": 256.0,
+        "precision": "bf16",
+    }
+    assert read("config.yaml", "fp16: false\nbf16: true\n").facts == {"precision": "bf16"}
+
+
 def test_a_nested_bomb_is_refused_and_not_followed() -> None:
     settings = read("config.json", "[" * 100_000)
     assert settings.problems

@@ -53,6 +53,10 @@ SAID = [
     ("`Trainer.fit` stopped: `max_steps=100` reached.", {"finished_ok"}),
     ("stopping_early: wallclock_cap train_time:600038ms", {"early_stop", "finished_ok"}),
     ("+ torchrun --nproc_per_node=8 train.py", {"launch"}),
+    ("The node was low on resource: memory. Container pytorch was using 200Gi", {"host_oom"}),
+    ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled cuda error", {"error"}),
+    ("thread 'main' panicked at src/main.rs:12:5:", {"error"}),
+    ("Loss is nan, stopping training", {"error"}),
 ]
 NOT_SAID = [
     '    "tuner_early_stopping": 5, ',
@@ -66,6 +70,7 @@ NOT_SAID = [
     "check_grad_overflow=False",
     "the early stopping callback is off",
     "no file descriptors were harmed",
+    "the loss is nan in the first step only",
 ]
 
 
@@ -85,6 +90,7 @@ def test_what_is_not_said(line: str) -> None:
         "W0511 03:22:23.563000 41337 torch/x/api.py:1010] Sending process 41405 closing signal SIGTERM",
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
         "[2024-02-14 20:37:10,276] [ERROR] [launch.py:321:sigkill_handler] ['python'] exits with return code = 1",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         "WARNING: destroy_process_group() was not called before program exit, which can leak resources.",
     ],
 )
@@ -180,3 +186,17 @@ def test_each_ranks_part_of_a_checkpoint_is_one_event() -> None:
     assert kinds(parsed) == ["checkpoint_saved"]
     parsed = read("".join(f"Saving model to /out/global_step_{step}/m.pt\n" for step in (100, 200)))
     assert kinds(parsed) == ["checkpoint_saved"] * 2
+
+
+def test_a_group_is_told_by_the_first_exception_in_it() -> None:
+    text = (
+        "  + Exception Group Traceback (most recent call last):\n"
+        '  |   File "x.py", line 1, in <module>\n  |     main()\n'
+        "  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n"
+        "  +-+---------------- 1 ----------------\n"
+        "    | Traceback (most recent call last):\n"
+        '    |   File "x.py", line 2, in f\n'
+        "    |     raise ValueError('bad shard')\n"
+        "    | ValueError: bad shard\n    +------------------------------------\n"
+    )
+    assert [note.text for note in read(text).notes] == ["ValueError: bad shard"]

@@ -208,11 +208,25 @@ FACTS = [
     ("{'common': {'seed': 1}, 'optimization': {'max_update': 500, 'clip_norm': 0.0}}", "total_steps", 500),
     ("Starting training..., iters: 500", "total_steps", 500),
     ("O^O/ \\_/ \\    Num Epochs = 1 | Total steps = 60", "total_steps", 60),
+    ("learning_rate=2e-05,", "peak_lr", 2e-5),
+    ("TrainingArguments(bf16=True, learning_rate=2e-05, max_steps=5000, save_steps=500)", "peak_lr", 2e-5),
+    ("Namespace(max_steps=4000, lr=0.0006, grad_clip=1.0)", "peak_lr", 0.0006),
+    ("+ torchrun --nproc_per_node 8 train.py --max_steps 4000 --grad-clip=0.5", "total_steps", 4000),
+    ("+ torchrun --nproc_per_node 8 train.py --max_steps 4000 --grad-clip=0.5", "clip_threshold", 0.5),
+    ("Model has 1.3B parameters, training on 64 GPUs", "parameters", 1.3e9),
+    ("Model has 1.3B parameters, training on 64 GPUs", "world_size", 64),
+    ("total params: 124.44M (124,439,808)", "parameters", 124.44e6),
+    ("  seq_len: 1024", "seq_length", 1024),
+    ("bf16=True,", "precision", "bf16"),
+    ("  bf16 ............................................ True", "precision", "bf16"),
+    ("Using device: cuda (NVIDIA GeForce RTX 4090)", "gpu", "GeForce RTX 4090"),
+    ("|   0  NVIDIA H100 80GB HBM3          On  |   00000000:1B:00.0 Off |                    0 |", "gpu", "H100 80GB"),
+    ("GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaa)", "gpu", "A100-SXM4-80GB"),
 ]
 
 
 @pytest.mark.parametrize(("line", "key", "value"), FACTS)
-def test_facts(line: str, key: str, value: float) -> None:
+def test_facts(line: str, key: str, value: float | str) -> None:
     assert fact(read(line + "\n"), key) == value
 
 
