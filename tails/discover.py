@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon.tails.grouping import Group, group
 from trainmon.tails.inherited import SETTINGS_NAME, settings_above
+from trainmon.tails.jobs import JobSource, files_of, is_private_place
 from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
@@ -25,12 +27,14 @@ MAX_MATCHES = 10_000
 class RunFile:
     """One file of a run, by its path from `cwd`, and what it is for. `remote`: where it lies, if on another host.
 
+    `attempt`: which start of the run wrote it, where a scheduler says; 0 is the first, or not known.
     Roles: text of the job, numbers, one rank's text, settings (not a log), a side log (stderr, warnings).
     """
 
     path: Path
     role: Role
     remote: RemotePath | None = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,20 @@ class Discovery:
     down: tuple[str, ...] = ()
 
 
-def discover(targets: Sequence[str], cwd: Path) -> Discovery:
-    """The runs that `targets` name, or that lie below `cwd` when there are none. Never raises on what is on disk."""
-    return _Search(cwd).run(targets)
+def discover(targets: Sequence[str], cwd: Path, jobs: JobSource | None = None) -> Discovery:
+    """The runs that `targets` name, or that lie below `cwd` when there are none. Never raises on what is on disk.
+
+    `jobs`: who tells the files of ``slurm:`` targets.
+    """
+    return _Search(cwd, jobs).run(targets)
 
 
 class _Search:
-    def __init__(self, cwd: Path) -> None:
+    def __init__(self, cwd: Path, jobs: JobSource | None = None) -> None:
         self.cwd = cwd
+        self.jobs = jobs
+        self.called: dict[int, str] = {}  # id of a group -> the name that its job gives it
+        self.attempts: dict[str, int] = {}
         self.problems: list[str] = []
         self.groups: list[tuple[str, Group]] = []
         self.places: list[str] = []
@@ -91,6 +101,7 @@ class _Search:
         for _, found in groups:
             self._inherit(found)
         names = name_runs([found.path for _, found in groups], self.cwd)
+        names = [self.called.get(id(found), name) for name, (_, found) in zip(names, groups, strict=True)]
         runs = [
             RunFiles(name, target, tuple(map(self._file, found.files)))
             for name, (target, found) in zip(names, groups, strict=True)
@@ -101,7 +112,7 @@ class _Search:
         return Discovery(tuple(runs), *told, may_grow=self.may_grow, down=tuple(self.down))
 
     def _file(self, found: Found) -> RunFile:
-        return RunFile(Path(found.path), found.look.role, self.remote.get(found.path))
+        return RunFile(Path(found.path), found.look.role, self.remote.get(found.path), self.attempts.get(found.path, 0))
 
     def _take(self, target: Target) -> None:
         if target.kind is TargetKind.STDIN:
@@ -115,10 +126,29 @@ class _Search:
         elif target.kind is TargetKind.SSH:
             self.elsewhere.append(target)
         else:
-            self.problems.append(
-                f"{show(target.text)}: Slurm jobs are not in this version; name the job's log file "
-                "(`scontrol show job` has it as StdOut)"
-            )
+            self._take_jobs(target)
+
+    def _take_jobs(self, target: Target) -> None:
+        """The runs of a scheduler's jobs; more may come: a queued job's files, the next job of a chain."""
+        self.may_grow = True
+        if self.jobs is None:
+            self.problems.append(f"{show(target.text)}: no scheduler is asked here; name the job's log file")
+            return
+        runs, problems = self.jobs.jobs_of(target.text)
+        self.problems += problems
+        places = Counter(job.work_dir for job in runs)
+        for job in runs:
+            alone = places[job.work_dir] == 1 and is_private_place(job.work_dir)
+            found = files_of(job, self._quietly_scanned if alone else None)
+            first = next(stdout for stdout, _ in job.outputs if stdout)
+            group = Group(first, [*found.files, *self._settings_beside(first)])
+            self.called[id(group)] = job.name
+            self.attempts |= found.attempts
+            self.groups.append((target.text, group))
+
+    def _quietly_scanned(self, path: str) -> Folder:
+        """A job's work directory: what cannot be read there is not what was asked for."""
+        return Scan().walk(path)
 
     def _take_remote(self) -> None:
         """What lies on other hosts; all of them are asked at once."""

@@ -15,6 +15,7 @@ from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discove
 from trainmon.tails.formats import registry
 from trainmon.tails.fstype import Mount, mount_of, read_mounts
 from trainmon.tails.ingest import Detect
+from trainmon.tails.jobs import JobSource
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
 from trainmon.tails.reader import BUDGET_BYTES, ConfigFile, IntakeItem, Lines, Reader, Source, failed, joined
@@ -42,7 +43,7 @@ class Intake:
 
     `follow` True: goes on as files grow, and looks for new ones every `RESCAN_S`; False: reads all once and is then
     `is_done`. Threads start at once; `get` takes what they read; `stop` ends them.
-    `stdin_fd`: what the target ``-`` reads (see `stdin_source.take_stdin`).
+    `stdin_fd`: what the target ``-`` reads (see `stdin_source.take_stdin`). `jobs`: who knows a scheduler's jobs.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Intake:
         detect: Detect = registry.detect,
         use_inotify: bool = True,
         stdin_fd: int = 0,
+        jobs: JobSource | None = None,
     ) -> None:
         self._clock = clock
+        self._jobs = jobs
         self._follow = follow
         self._detect = detect
         self._use_inotify = use_inotify
@@ -182,7 +185,7 @@ class Intake:
                 if self._stop_event.is_set():
                     return
             began = self._clock.monotonic()
-            found = discover(targets, self._cwd)
+            found = discover(targets, self._cwd, self._jobs)
             self._adopt(found, address)
             if not self._follow or not _may_find_more(targets, self._cwd, found):
                 return

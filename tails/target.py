@@ -40,6 +40,8 @@ class Target:
 
 
 _WILDCARD = re.compile(r"[*?\[]")
+_JOB = r"\d{1,12}(?:_\d{1,9}|_\[[\d,:%-]+\]|\+\d{1,4})?"
+_SLURM = re.compile(rf"slurm:(?:me|{_JOB})(?:,(?:me|{_JOB}))*", re.ASCII)
 
 
 def parse(text: str, cwd: Path | None = None) -> Target:
@@ -80,7 +82,8 @@ def _remote(text: str) -> Target | None:
     if remote is not None:
         return Target(text, TargetKind.SSH, remote.path, remote)
     if text.startswith("slurm:"):
-        if not text.removeprefix("slurm:"):
-            raise TargetError("slurm: needs a job id, as in slurm:123456")
+        if not _SLURM.fullmatch(text):
+            shown = "needs a job id" if text == "slurm:" else f"is no job: {text.removeprefix('slurm:')}"
+            raise TargetError(f"slurm: {shown}; write slurm:123456, slurm:123456_7 (array), slurm:me")
         return Target(text, TargetKind.SLURM)
     return None

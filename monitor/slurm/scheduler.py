@@ -1,4 +1,4 @@
-"""Slurm under watch: one thread, one squeue call a minute for all runs together, sacct once for what has ended."""
+"""What Slurm is asked: one squeue call a round for all runs together, sacct once for what it no longer knows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Board:
 
 
 class Scheduler:
-    """Asks Slurm through `runner`. `look` asks at once, in the caller's thread; `start` begins to ask every minute."""
+    """Asks Slurm through `runner`, in the thread of whoever calls `look`."""
 
     def __init__(self, clock: Clock, runner: Runner | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
         self._clock = clock
@@ -63,10 +63,6 @@ class Scheduler:
         self._sacct_way: str = "accounting"
         self._history_of: dict[str, int] = {}
         self._board = Board()
-        self._stop_event = threading.Event()
-        self._wake = threading.Event()
-        self._changed = threading.Event()
-        self._thread: threading.Thread | None = None
 
     # -- what the owner sees -----------------------------------------------------------------------------------
 
@@ -75,46 +71,21 @@ class Scheduler:
         """What was said last; the same object until something new was said."""
         return self._board
 
-    def want(self, ids: Iterable[str]) -> None:
-        """From now on these jobs are asked for too, at once when they are new."""
+    def want(self, ids: Iterable[str]) -> bool:
+        """From now on these jobs are asked for too; whether any of them is new."""
         with self._lock:
             fresh = [one for one in ids if squeue.is_id(one) and one not in self._wanted]
             for one in fresh[: max(_MOST_WANTED - len(self._wanted), 0)]:
                 self._wanted[one] = 0
-        if fresh:
-            self._wake.set()
+        return bool(fresh)
 
     def want_mine(self) -> None:
         """From now on all of the user's jobs are asked for."""
-        if not self._mine:
-            self._mine = True
-            self._wake.set()
+        self._mine = True
 
-    def start(self) -> None:
-        """Begins to ask, in a thread of its own."""
-        self._thread = threading.Thread(target=self._work, name="trainmon-slurm", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends the thread; does not wait for a command that hangs."""
-        self._stop_event.set()
-        self._wake.set()
-
-    def wait_first(self, timeout_s: float) -> bool:
-        """Waits until one round has been made; whether it has."""
-        return self._changed.wait(timeout_s)
-
-    def _work(self) -> None:
-        while not self._stop_event.is_set():
-            self._wake.clear()
-            try:
-                self.look()
-            except Exception as error:  # the top of this thread: what was known stays, and the screen says so
-                words = f"asking Slurm failed inside trainmon ({type(error).__name__}: {printable(str(error), 200)})"
-                self._board = replace(self._board, problem=f"{words}; please report it")
-            if not self._board.is_there:
-                return
-            self._wake.wait(ROUND_S)
+    def complain(self, problem: str) -> None:
+        """Has `problem` shown; what was known stays."""
+        self._board = replace(self._board, problem=printable(problem, 300))
 
     # -- one round ---------------------------------------------------------------------------------------------
 
@@ -122,7 +93,6 @@ class Scheduler:
         """Asks once for everything that is wanted. Never raises for what a command answers."""
         self._look()
         self._board = replace(self._board, rounds=self._board.rounds + 1)
-        self._changed.set()
         return self._board
 
     def _look(self) -> None:

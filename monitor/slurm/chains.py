@@ -1,0 +1,78 @@
+"""Jobs that follow each other are one run: which of them belong together.
+
+Two jobs of one user belong together when they write to one file; when one depends on the other and both have the same
+name; or when both have the same name, work directory and script, never ran at one time, and the earlier one was stopped
+(time limit, preemption, node failure, requeue) rather than finished. Tasks of an array are runs of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from trainmon.monitor.slurm.fields import ENDED
+from trainmon.monitor.snapshot import JobInfo
+
+_DEPENDS = re.compile(r"(?:after\w*|aftercorr)((?::\d+(?:_\d+)?(?:\+\d+)?(?:\(\w+\))?)+)")
+_NUMBER = re.compile(r"\d+(?:_\d+)?")
+_STOPPED: Final = frozenset(("TIMEOUT", "DEADLINE", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED", "OUT_OF_MEMORY"))
+_OVERLAP_S: Final = 5.0
+
+
+def depends_on(dependency: str) -> set[str]:
+    """The jobs that a dependency names.
+
+    >>> sorted(depends_on("afterany:12(unfulfilled),afterok:13:14_2(unfulfilled)")), depends_on("singleton")
+    (['12', '13', '14_2'], set())
+    """
+    return {number for group in _DEPENDS.findall(dependency) for number in _NUMBER.findall(group)}
+
+
+def chains(jobs: Iterable[JobInfo]) -> list[tuple[JobInfo, ...]]:
+    """The jobs gathered into runs, each oldest first."""
+    ordered = sorted(jobs, key=_order)
+    found: list[list[JobInfo]] = []
+    for job in ordered:
+        home = next((chain for chain in found if _continues(chain, job)), None)
+        if home is None:
+            found.append([job])
+        else:
+            home.append(job)
+    return [tuple(chain) for chain in found]
+
+
+def _order(job: JobInfo) -> tuple[float, float, str]:
+    began = job.started_at if job.started_at is not None else float("inf")
+    return began, job.submitted_at or 0.0, job.id.zfill(20)
+
+
+def _continues(chain: Sequence[JobInfo], job: JobInfo) -> bool:
+    last = chain[-1]
+    if last.user != job.user or "_" in job.id or "_" in last.id or _at_one_time(last, job):
+        return False
+    if job.stdout and job.stdout == last.stdout:
+        return True
+    if not job.name or job.name != last.name:
+        return False
+    if depends_on(job.dependency) & {one.id for one in chain}:
+        return True
+    if "singleton" in job.dependency and last.work_dir == job.work_dir:
+        return True
+    same_script = bool(job.work_dir) and last.work_dir == job.work_dir and _script(last) == _script(job)
+    return same_script and last.state in _STOPPED
+
+
+def _script(job: JobInfo) -> str:
+    """The batch script; jobs of which accounting knows none are alike by their names."""
+    return job.command if job.sources.get("command") == "squeue" else ""
+
+
+def _at_one_time(first: JobInfo, second: JobInfo) -> bool:
+    """Whether both ran beside each other."""
+    if first.started_at is None or second.started_at is None:
+        return False
+    end = first.ended_at
+    if end is None:
+        return first.state not in ENDED
+    return second.started_at < end - _OVERLAP_S

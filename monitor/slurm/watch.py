@@ -1,0 +1,279 @@
+"""Runs and their jobs, side by side: one thread that asks Slurm and says which jobs are whose."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from trainmon.monitor.process import Process
+from trainmon.monitor.slurm.chains import chains
+from trainmon.monitor.slurm.match import KnownRun, match, starts_of
+from trainmon.monitor.slurm.runner import Runner
+from trainmon.monitor.slurm.sacct import guessed_output
+from trainmon.monitor.slurm.scheduler import ROUND_S, Scheduler
+from trainmon.monitor.slurm.squeue import leaders
+from trainmon.monitor.snapshot import JobInfo
+from trainmon.tails.clock import Clock
+from trainmon.tails.jobs import JobFiles
+from trainmon.tails.text import printable
+
+_FIRST_WAIT_S: Final = 3.0  # a target is waited for so long before the others are read without it
+_SOONEST_S: Final = 5.0  # new jobs are asked for at once, though not more often than this
+_MINE_AGE_S: Final = 7 * 86400.0
+_PROCESS_S: Final = 1.0
+# A log that was last written so long ago, and that names no job, is not asked about.
+_OLD_S: Final = 86400.0
+
+
+class JobWatch:
+    """What schedulers and /proc say of the runs.
+
+    `is_on` False: Slurm is not asked (``--no-slurm``). `pid`: the process that the run is (``--pid``). With `start` a
+    thread asks once a minute; without it, `look` asks at once. `know` and `jobs_for` may be called from any thread and
+    wait for nobody; `jobs_of` waits for the first answer.
+    """
+
+    def __init__(
+        self, clock: Clock, *, runner: Runner | None = None, is_on: bool = True, pid: int | None = None
+    ) -> None:
+        self._clock = clock
+        self._scheduler = Scheduler(clock, runner)
+        self._is_on = is_on
+        self._process = Process(pid, clock) if pid is not None else None
+        self._lock = threading.Lock()
+        self._look_lock = threading.Lock()
+        self._runs: dict[str, KnownRun] = {}
+        self._matched: dict[str, tuple[JobInfo, ...]] = {}
+        self._process_jobs: dict[str, JobInfo] = {}
+        self._is_named = False
+        self._asked_for: set[str] = set()
+        self._to_ask: set[str] = set()
+        self._answered = threading.Event()
+        self._looked = False
+        self._stop_event = threading.Event()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # -- for the session ---------------------------------------------------------------------------------------
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line when Slurm was asked for by name, or had answered before, and does not answer now."""
+        lines = []
+        board = self._scheduler.board
+        if board.problem and (self._is_named or board.answered_at is not None):
+            lines.append(f"Slurm: {board.problem}")
+        if self._process is not None and not self._process.is_there:
+            lines.append(f"--pid {self._process.pid}: there is no such process")
+        return tuple(lines)
+
+    def know(self, name: str, paths: Sequence[str], target: str = "") -> None:
+        """Makes a run known, or its files; its jobs are looked for in this object's own thread."""
+        with self._lock:
+            known = self._runs.get(name)
+            places = tuple(os.path.abspath(path) for path in paths)  # noqa: PTH100 - no look at the disk
+            if known is not None and known.paths == places:
+                return
+            self._runs[name] = KnownRun(name, places, jobs=known.jobs if known is not None else tuple(ids_of(target)))
+        self._wake.set()
+
+    def jobs_for(self, name: str) -> tuple[JobInfo, ...]:
+        """Every start of the run's jobs, oldest first, as was said last."""
+        process = self._process_jobs.get(name)
+        return (process,) if process is not None else self._matched.get(name, ())
+
+    def start(self) -> None:
+        """Begins to ask."""
+        self._thread = threading.Thread(target=self._work, name="trainmon-jobs", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; does not wait for a command that hangs."""
+        self._stop_event.set()
+        self._wake.set()
+
+    def look(self) -> None:
+        """Asks once and matches, in the caller's thread."""
+        with self._look_lock:
+            self._learn()
+            if self._may_ask():
+                self._ask()
+            self._match()
+
+    # -- for the search of targets -----------------------------------------------------------------------------
+
+    def jobs_of(self, target: str) -> tuple[Sequence[JobFiles], Sequence[str]]:
+        """The runs that ``slurm:ID`` or ``slurm:me`` names, and what cannot be told of it."""
+        shown = printable(target, 200)
+        if not self._is_on:
+            return (), (f"{shown}: Slurm is not asked (--no-slurm); name the job's log file",)
+        self._is_named = True
+        ids = ids_of(target)
+        is_mine = "me" in ids
+        if is_mine:
+            self._scheduler.want_mine()
+        self._scheduler.want(one for one in ids if one != "me")
+        if not self._has_asked(ids):
+            self._ask_for(ids)
+            if not self._has_asked(ids):
+                return (), ()  # the thread is still at it: who follows comes again
+        board = self._scheduler.board
+        if board.answered_at is None:
+            return (), (f"{shown}: {board.problem or 'Slurm has not answered'}",)
+        problems: list[str] = []
+        jobs: dict[str, JobInfo] = {}
+        for one in ids:
+            named = self._mine() if one == "me" else board.named(one)
+            jobs |= {job.id: job for job in leaders(named)}
+            if not named:
+                problems.append(
+                    f"{shown}: you have no jobs, waiting, running or just ended"
+                    if one == "me"
+                    else f"{shown}: Slurm knows no job {one}; check the number, or name the job's log file"
+                )
+        found, silent = self._files(jobs)
+        problems += [f"{shown}: Slurm does not say where job {one} writes; name its log file" for one in silent]
+        return found, problems
+
+    def _ask_for(self, ids: Sequence[str]) -> None:
+        """Has `ids` asked for: by the thread, for which others do not wait long, else here."""
+        if self._thread is None:
+            with self._look_lock:
+                self._ask()
+            self._asked_for.update(ids)
+            return
+        with self._lock:
+            self._to_ask.update(ids)
+        self._answered.clear()
+        self._wake.set()
+        self._answered.wait(_FIRST_WAIT_S)
+
+    def _has_asked(self, ids: Sequence[str]) -> bool:
+        return all(one in self._asked_for for one in ids)
+
+    def _mine(self) -> list[JobInfo]:
+        board = self._scheduler.board
+        now = self._clock.wall()
+        return [
+            job
+            for job in board.jobs.values()
+            if job.user == board.user and (job.ended_at is None or now - job.ended_at < _MINE_AGE_S)
+        ]
+
+    def _files(self, jobs: dict[str, JobInfo]) -> tuple[list[JobFiles], list[str]]:
+        """The runs of `jobs`, with the earlier and later jobs of their chains; ids of those that write nowhere."""
+        board = self._scheduler.board
+        found: list[JobFiles] = []
+        silent: list[str] = []
+        for chain in chains(leaders(list(board.jobs.values()))):
+            mine = [job for job in chain if job.id in jobs]
+            if not mine:
+                continue
+            starts = starts_of(chain, board)
+            outputs = list(dict.fromkeys(map(_output, starts)))
+            if not any(stdout for stdout, _ in outputs):
+                silent += [job.id for job in mine]
+                continue
+            newest = chain[-1]
+            since = next((start.started_at for start in starts if start.started_at is not None), None)
+            ids = tuple(job.id for job in chain)
+            found.append(JobFiles(run_name(newest), tuple(outputs), ids, newest.work_dir, since))
+        return found, silent
+
+    # -- the thread --------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        asked_at, is_late = -ROUND_S, False
+        while not self._stop_event.is_set():
+            self._wake.clear()
+            waits_s = _PROCESS_S if self._process is not None else ROUND_S
+            try:
+                with self._look_lock:
+                    is_new = is_late = self._learn() or bool(self._to_ask) or is_late
+                    since_s = self._clock.monotonic() - asked_at
+                    if self._is_on and self._scheduler.board.is_there:
+                        if since_s >= ROUND_S or (is_new and since_s >= _SOONEST_S):
+                            asked_at, is_late = self._clock.monotonic(), False
+                            self._round()
+                        elif is_new:
+                            waits_s = min(waits_s, _SOONEST_S)
+                    else:
+                        self._round()
+                    self._match()
+            except Exception as error:  # the top of this thread: what was known stays, and the screen says so
+                self._scheduler.complain(f"internal error ({type(error).__name__}: {error}); please report it")
+            self._wake.wait(waits_s)
+
+    def _round(self) -> None:
+        with self._lock:
+            asked, self._to_ask = self._to_ask, set()
+        if self._is_on and self._scheduler.board.is_there:
+            self._ask()
+        self._asked_for |= asked
+        self._answered.set()
+
+    def _ask(self) -> None:
+        self._scheduler.want_mine()
+        self._scheduler.look()
+        self._looked = True
+
+    def _may_ask(self) -> bool:
+        """Whether asking can tell anything of these runs."""
+        if not self._is_on or not self._scheduler.board.is_there or self._looked:
+            return False
+        with self._lock:
+            runs = list(self._runs.values())
+        now = self._clock.wall()
+        return any(run.hints or (run.written_at is not None and now - run.written_at < _OLD_S) for run in runs)
+
+    def _learn(self) -> bool:
+        """Reads what the runs' files say of their jobs; whether that asks for jobs that were not asked for."""
+        with self._lock:
+            runs = list(self._runs.values())
+        hints: set[str] = set()
+        for run in runs:
+            run.look()
+            hints |= run.hints - {"me"}
+        return self._scheduler.want(hints) if self._is_on else False
+
+    def _match(self) -> None:
+        with self._lock:
+            runs = list(self._runs.values())
+        board = self._scheduler.board
+        if self._is_on and board.answered_at is not None:
+            self._matched = {run.name: match(run, board) for run in runs}
+        if self._process is not None and self._process.is_there:
+            job = self._process.look()
+            writes = [run.name for run in runs if job.stdout and job.stdout in run.real | set(run.paths)]
+            mine = writes or list(self._process_jobs) or ([runs[0].name] if len(runs) == 1 else [])
+            self._process_jobs = dict.fromkeys(mine, job)
+
+
+def ids_of(target: str) -> list[str]:
+    """The ids in ``slurm:12,13_4`` or ``slurm:me``; none of another target.
+
+    >>> ids_of("slurm:12,13_4"), ids_of("slurm:me"), ids_of("logs/train.log")
+    (['12', '13_4'], ['me'], [])
+    """
+    if not target.startswith("slurm:"):
+        return []
+    text = target.removeprefix("slurm:")
+    return [text] if "[" in text else [one for one in text.split(",") if one]
+
+
+def run_name(job: JobInfo) -> str:
+    """What a run is called that was named by its job.
+
+    >>> run_name(JobInfo("12_3", "RUNNING", "pre/train")), run_name(JobInfo("9+0", "RUNNING"))
+    ('pre_train-12_3', 'job-9')
+    """
+    name = job.name.replace("/", "_").strip() or "job"
+    return f"{name[:60]}-{job.id.removesuffix('+0')}"
+
+
+def _output(job: JobInfo) -> tuple[str, str]:
+    """(stdout, stderr) of a start; the default place where accounting knows the work directory alone."""
+    stdout = job.stdout or (guessed_output(job) if job.sources.get("state") == "sacct" else "")
+    return stdout, job.stderr if job.stderr != stdout else ""
