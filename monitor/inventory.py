@@ -9,7 +9,9 @@ from typing import Literal
 import numpy as np
 
 from trainmon import version
+from trainmon.monitor import logging_cost
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.logging_cost import DEFAULT_SHARE
 from trainmon.monitor.signals import BY_ID, SIGNALS, Signal
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.text import printable
@@ -44,14 +46,17 @@ def unmapped(run: RunSnapshot) -> tuple[str, ...]:
     return tuple(sorted(key.signal for key in run.series if key.signal not in BY_ID))
 
 
-def documents(runs: Sequence[RunSnapshot]) -> dict[str, object]:
-    """``trainmon.inventory/1``: the first run's rows at the top, and each run's under ``runs``."""
-    each = [document(run) for run in runs]
+def documents(runs: Sequence[RunSnapshot], share: float = DEFAULT_SHARE) -> dict[str, object]:
+    """``trainmon.inventory/1``: the first run's rows at the top, and each run's under ``runs``.
+
+    `share`: of the time that logging may take, for the intervals under ``logging``.
+    """
+    each = [document(run, share) for run in runs]
     top = each[0] if each else {"rows": [], "unmapped": []}
     return {"schema": "trainmon.inventory/1", "version": version(), **top, "runs": each}
 
 
-def document(run: RunSnapshot) -> dict[str, object]:
+def document(run: RunSnapshot, share: float = DEFAULT_SHARE) -> dict[str, object]:
     """The inventory of one run."""
     return {
         "run": run.name,
@@ -70,6 +75,7 @@ def document(run: RunSnapshot) -> dict[str, object]:
             for row in rows(run)
         ],
         "unmapped": list(unmapped(run)),
+        "logging": logging_cost.document(logging_cost.logging_cost(run, share)),
         "facts": dict(run.facts),
     }
 
@@ -119,7 +125,7 @@ def cadence_steps(steps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float 
     return float(np.median(rises)) if len(rises) else None
 
 
-def text(run: RunSnapshot) -> str:
+def text(run: RunSnapshot, share: float = DEFAULT_SHARE) -> str:
     """The inventory for people."""
     lines = [f"Inventory: {printable(run.name)}"]
     for row in rows(run):
@@ -133,6 +139,7 @@ def text(run: RunSnapshot) -> str:
         lines.append(
             f"Not mapped to a row ({len(names)}): {printable(', '.join(names[:60]))}{' ...' if len(names) > 60 else ''}"
         )
+    lines += [printable(line, 400) for line in logging_cost.lines(logging_cost.logging_cost(run, share))]
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from trainmon.tails.jobs import JobSource, files_of, is_private_place
 from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
-from trainmon.tails.scan import Folder, Found, Scan
+from trainmon.tails.scan import HYDRA, Folder, Found, Scan
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.target import Target, TargetError, TargetKind, parse
 
@@ -237,9 +237,12 @@ class _Search:
             return []
         looks = [(name, look_at_name(name)) for name in names if name.endswith((".toml", ".json", ".yaml", ".yml"))]
         base = os.path.basename(path)  # noqa: PTH119
-        return [
+        found = [
             Found(str(parent / name), look) for name, look in looks if look and look.role == "config" and name != base
         ]
+        if (parent / HYDRA).is_file():
+            found.append(Found(str(parent / HYDRA), Look("config", Doubt.NONE)))
+        return found
 
     def _inherit(self, run: Group) -> None:
         """Settings of a directory above hold where none lie nearer."""

@@ -140,6 +140,9 @@ class Folder:
         return max(self.states, key=lambda path: _age_key(path, self.places), default=None)
 
 
+HYDRA = ".hydra/config.yaml"  # where hydra keeps the settings of the run in whose directory it lies
+
+
 class Scan:
     """One walk. `problems` are lines to show; `folders` and `entries` count what was looked at."""
 
@@ -204,6 +207,11 @@ class Scan:
             state = f"{entry.path}/{_STATE}"
             if self.places.exists(state):
                 folder.states.append(state)
+            return None
+        if entry.name == HYDRA.partition("/")[0]:
+            settings = f"{folder.path}/{HYDRA}"
+            if self.places.exists(settings):
+                folder.files.append(Found(settings, Look("config", Doubt.NONE)))
             return None
         if entry.name == "logs" and _WANDB_RUN.match(folder.name):  # W&B's own debug logs
             return None

@@ -66,7 +66,7 @@ class Tracebacks:
             trace = self._open.get(rank)
             if trace is not None and (trace.is_chained or (trace.is_group and "Group" not in text)):
                 trace.is_chained, trace.idle, trace.frames = False, 0, 0
-                trace.exceptions = [one for one in trace.exceptions if not _GROUP.match(one)]  # what is in it tells more
+                trace.exceptions = [one for one in trace.exceptions if not _GROUP.match(one)]
                 return done
             if trace is not None:
                 done.append(self._open.pop(rank))

@@ -271,3 +271,10 @@ def test_a_directory_of_a_thousand_texts_is_no_thousand_reads(tmp_path: Path, mo
 def test_stdin(tmp_path: Path) -> None:
     [run] = discover(["-"], tmp_path).runs
     assert (run.name, str(run.files[0].path)) == ("stdin", "-")
+
+
+def test_hydra_keeps_the_settings_in_a_hidden_directory(tmp_path: Path) -> None:
+    tree = {"out/train.log": LOG, "out/.hydra/config.yaml": b"lr: 1", "out/.hydra/overrides.yaml": b"- lr=1"}
+    files = {"out/train.log": "stdout", "out/.hydra/config.yaml": "config"}
+    assert in_tree(tmp_path, tree) == {"out": files} or in_tree(tmp_path, tree) == {"train.log": files}
+    assert list(in_tree(tmp_path, tree, "out/train.log").values()) == [files]

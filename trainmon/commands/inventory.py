@@ -11,12 +11,31 @@ from trainmon.commands.common import EXIT, echo, say_problems
 from trainmon.commands.reach import ssh_options
 
 
+def _share(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    """A share of the time, ``1%`` or ``0.01``, as a number above 0 and below 1."""
+    try:
+        share = float(text.strip().removesuffix("%")) / (100.0 if text.strip().endswith("%") else 1.0)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise click.BadParameter(f"{text!r} is no share between 0 and 100%; write 1% or 0.01")
+    return share
+
+
 @click.command(epilog=EXIT)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.inventory/1) on stdout.")
+@click.option(
+    "--share",
+    callback=_share,
+    default="1%",
+    metavar="SHARE",
+    show_default=True,
+    help="Part of the time that logging may take; the sampling interval K is told for it.",
+)
 @ssh_options()
-def inventory(targets: tuple[str, ...], as_json: bool) -> None:
-    """List the 39 rows of the metric table: logged, derivable or missing, gaps first."""
+def inventory(targets: tuple[str, ...], as_json: bool, share: float) -> None:
+    """List the 39 rows of the metric table: logged, derivable or missing, gaps first; and what logging costs."""
     from trainmon.monitor import inventory as rows
     from trainmon.monitor.document import dumps
     from trainmon.monitor.judge import judge
@@ -24,7 +43,7 @@ def inventory(targets: tuple[str, ...], as_json: bool) -> None:
     found = judge(list(targets), cwd=Path.cwd())
     say_problems(found)
     if as_json:
-        echo(dumps(rows.documents(found.runs)))
+        echo(dumps(rows.documents(found.runs, share)))
     elif found.runs:
-        echo("\n\n".join(rows.text(run) for run in found.runs))
+        echo("\n\n".join(rows.text(run, share) for run in found.runs))
     sys.exit(0 if any(run.last_step is not None for run in found.runs) and not found.problems else 2)
