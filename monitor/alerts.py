@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from trainmon.monitor.cause import likely_cause
 from trainmon.monitor.detectors.lineage import Restart
 from trainmon.monitor.finding import Episode, Finding, Incident, Severity
 from trainmon.monitor.frame import SignalKey
@@ -16,6 +17,15 @@ from trainmon.monitor.signals import BY_ID
 # Faults of one cause show in several signals within a few logged values of each other.
 _TOGETHER_STEPS: Final = 10.0
 _TOGETHER_VALUES: Final = 3.0
+# Where a level began is only known to within the values it was told from the noise by.
+_LEVEL_VALUES: Final = 20.0
+_SUDDEN: Final = frozenset(("spike", "co_spike", "drop", "nonfinite", "null", "zero", "vanished", "slow_step")) | {
+    "lr_jump",
+    "no_warmup",
+    "restart",
+    "restart_loss",
+    "bad_replay",
+}
 # For policy optimisation these take the place of the rows that do not apply (METRICS.md, "Words").
 _RL_VITAL: Final = ("reward.mean", "policy.kl", "policy.entropy")
 _OF_THE_PROCESS: Final = "sys."  # checks of what a new process begins anew: memory, speed
@@ -104,16 +114,17 @@ class AlertBook:
             self._episodes.values(),
             key=lambda episode: (episode.attempt, episode.first_step, episode.check, episode.kind, episode.signal),
         )
-        anchors: dict[tuple[int, str], tuple[str, float]] = {}
+        anchors: dict[tuple[int, str], tuple[str, float, float]] = {}
         placed = []
         for episode in ordered:
             place = (episode.attempt, episode.origin)
             interval = (intervals or {}).get(episode.attempt, 1.0)
-            reach = max(_TOGETHER_STEPS, _TOGETHER_VALUES * interval)
-            name, anchor = anchors.get(place, ("", -math.inf))
-            if not episode.first_step - anchor <= reach:
+            values = _TOGETHER_VALUES if episode.kind in _SUDDEN else _LEVEL_VALUES
+            reach = max(_TOGETHER_STEPS, values * interval)
+            name, anchor, anchor_reach = anchors.get(place, ("", -math.inf, 0.0))
+            if not episode.first_step - anchor <= max(reach, anchor_reach):
                 name = f"i{episode.id}"
-                anchors[place] = (name, episode.first_step)
+                anchors[place] = (name, episode.first_step, reach)
             placed.append(replace(episode, incident=name))
         return tuple(placed)
 
@@ -159,11 +170,14 @@ class AlertBook:
 
 
 def incidents(episodes: Sequence[Episode], *, rl: bool = False) -> tuple[Incident, ...]:
-    """The episodes gathered by their incident, by attempt and first step; acknowledged ones do not page."""
+    """The episodes gathered by their incident, by attempt and first step.
+
+    Those that were acknowledged or are snoozed do not page.
+    """
     members: dict[str, list[Episode]] = {}
     for episode in episodes:
         members.setdefault(episode.incident, []).append(episode)
-    return tuple(_incident(name, group, rl) for name, group in members.items())
+    return tuple(gather(name, group, rl=rl) for name, group in members.items())
 
 
 def _grown(episode: Episode, finding: Finding) -> Episode:
@@ -192,7 +206,25 @@ def _is_worse(episode: Episode, finding: Finding) -> bool:
     return finding.value < episode.worst_value if downward else finding.value > episode.worst_value
 
 
-def _incident(name: str, episodes: Sequence[Episode], rl: bool) -> Incident:
+def story_of_end(episodes: Sequence[Episode], attempt: int, step: float) -> str | None:
+    """The incident that the end of the job at `step` belongs to: one of the same attempt with a FAIL that was going on.
+
+    The job died of it, or was ended because of it: that is one story and one page.
+    """
+    going_on = [
+        episode
+        for episode in episodes
+        if episode.attempt == attempt
+        and episode.severity is Severity.FAIL
+        and episode.last_step >= step - _TOGETHER_STEPS
+        and (not episode.recovered or "ended" in episode.detail)
+    ]
+    return max(going_on, key=lambda episode: (episode.first_step, episode.id)).incident if going_on else None
+
+
+def gather(name: str, episodes: Sequence[Episode], *, rl: bool = False) -> Incident:
+    """The incident `name` of these episodes, at least one."""
+    lead = _ordered(episodes)[0]
     return Incident(
         id=name,
         title=_title(episodes),
@@ -200,8 +232,13 @@ def _incident(name: str, episodes: Sequence[Episode], rl: bool) -> Incident:
         first_step=min(episode.first_step for episode in episodes),
         last_step=max(episode.last_step for episode in episodes),
         recovered=all(episode.recovered for episode in episodes),
-        pages=any(not episode.acknowledged and wakes_a_person(episode, rl=rl) for episode in episodes),
+        pages=any(
+            not episode.acknowledged and episode.snoozed_until is None and wakes_a_person(episode, rl=rl)
+            for episode in episodes
+        ),
         episodes=tuple(episode.id for episode in episodes),
+        cause=likely_cause(episodes),
+        worst_step=lead.worst_step,
     )
 
 
@@ -227,7 +264,7 @@ def _is_output(key: SignalKey) -> bool:
 
 def _title(episodes: Sequence[Episode]) -> str:
     """Plain words: what happened to which signals, and where it began."""
-    ordered = sorted(episodes, key=lambda episode: (-episode.severity, _row(episode.signal)))
+    ordered = _ordered(episodes)
     lead = ordered[0]
     others = dict.fromkeys(_plain(episode.signal) for episode in ordered[1:])
     others.pop(_plain(lead.signal), None)
@@ -238,6 +275,11 @@ def _title(episodes: Sequence[Episode]) -> str:
     if others:
         text += f", with {', '.join(others)}"
     return text
+
+
+def _ordered(episodes: Sequence[Episode]) -> list[Episode]:
+    """The leading one first: the worst, then by its row of the table."""
+    return sorted(episodes, key=lambda episode: (-episode.severity, _row(episode.signal)))
 
 
 def _row(key: SignalKey) -> int:

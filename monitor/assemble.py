@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from trainmon.monitor.alerts import gather, story_of_end
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, worst
@@ -104,7 +106,7 @@ def assemble(
         attempts=tuple(engine.attempts),
         series=series,
         episodes=episodes,
-        incidents=incidents_with_job(engine.incidents(), episodes),
+        incidents=incidents_with_job(engine.incidents(), episodes, rl=engine.rl),
         checks=checks,
         not_checked=tuple(
             (check.id, check.what) for check in checks if check.verdict in (Verdict.NO_DATA, Verdict.NOT_APPLICABLE)
@@ -190,14 +192,15 @@ def _with_job_episode(episodes: tuple[Episode, ...], job: JobState, engine: RunE
     if note is not None and note.step is not None:
         step = note.step
     severity = Severity.FAIL if job.verdict is Verdict.FAIL else Severity.WARN
+    attempt = max(len(engine.attempts) - 1, 0)
     ended = Episode(
         id=f"job.state:{job.state.value}:{step:.15g}",
-        incident=f"job:{step:.15g}",
+        incident=story_of_end(episodes, attempt, step) or f"job:{step:.15g}",
         check="job.state",
         kind=job.state.value,
         signal=SignalKey("job.state"),
         severity=severity,
-        attempt=max(len(engine.attempts) - 1, 0),
+        attempt=attempt,
         path=note.source if note else "",
         line=note.line_no if note else 0,
         first_step=step,
@@ -209,25 +212,19 @@ def _with_job_episode(episodes: tuple[Episode, ...], job: JobState, engine: RunE
         what=job.reason,
         origin="log" if note else "live",
     )
-    return (*episodes, ended)
+    return (*episodes, engine.marked(ended))
 
 
-def incidents_with_job(incidents: tuple[Incident, ...], episodes: Sequence[Episode]) -> tuple[Incident, ...]:
-    """The incidents plus one for the end of the job, which pages when it is a FAIL."""
-    ends = [episode for episode in episodes if episode.check == "job.state"]
-    return incidents + tuple(
-        Incident(
-            end.incident,
-            end.what,
-            end.severity,
-            end.first_step,
-            end.last_step,
-            recovered=False,
-            pages=end.severity is Severity.FAIL,
-            episodes=(end.id,),
-        )
-        for end in ends
-    )
+def incidents_with_job(
+    incidents: tuple[Incident, ...], episodes: Sequence[Episode], *, rl: bool = False
+) -> tuple[Incident, ...]:
+    """The incidents with the end of the job, which pages when it is a FAIL: in the story it ended, or in its own."""
+    gathered = {incident.id: incident for incident in incidents}
+    for end in (episode for episode in episodes if episode.check == "job.state"):
+        members = [episode for episode in episodes if episode.incident == end.incident]
+        joined = gather(end.incident, members, rl=rl)
+        gathered[end.incident] = joined if len(members) > 1 else replace(joined, title=end.what)
+    return tuple(gathered.values())
 
 
 def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[CheckResult]) -> str:

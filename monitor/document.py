@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from trainmon import version
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
+from trainmon.monitor.job_report import job_document
 from trainmon.monitor.snapshot import RunSnapshot
 
 # What a terminal would obey or a reader not see; within JSON these only stand inside strings.
@@ -69,6 +70,7 @@ def run_document(run: RunSnapshot) -> dict[str, object]:
         "state_reason": run.state_reason,
         "age_s": run.age_s,
         "root_error": run.root_error,
+        **job_document(run),
         "files": [
             {
                 "path": file.path,
@@ -99,6 +101,8 @@ def run_document(run: RunSnapshot) -> dict[str, object]:
                 "last_step": incident.last_step,
                 "recovered": incident.recovered,
                 "pages": incident.pages,
+                "cause": incident.cause or None,
+                "worst_step": incident.worst_step,
                 "episodes": list(incident.episodes),
             }
             for incident in run.incidents

@@ -174,7 +174,7 @@ class RunEngine:
             core = self._now.core
             intervals = {number: attempt.interval for number, attempt in enumerate(core.attempts)}
             self._judged = core.last_words().episodes(intervals)
-        marked = (self._marked(episode) for episode in self._judged)
+        marked = (self.marked(episode) for episode in self._judged)
         return tuple(marked)
 
     def incidents(self) -> tuple[Incident, ...]:
@@ -288,7 +288,8 @@ class RunEngine:
         """Whether the run carries or configures experts."""
         return self._now.core.moe
 
-    def _marked(self, episode: Episode) -> Episode:
+    def marked(self, episode: Episode) -> Episode:
+        """`episode` as the user has marked it: acknowledged, snoozed."""
         until = self._snoozed.get(episode.id)
         if until is not None and until <= self._clock.wall():
             until = None

@@ -95,7 +95,10 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Episodes that belong together: one story, one page. `pages` follows METRICS.md's word "page"."""
+    """Episodes that belong together: one story, one page. `pages` follows METRICS.md's word "page".
+
+    `cause`: what most likely lies behind it, "" when nothing points to it. `worst_step`: of its leading episode.
+    """
 
     id: str
     title: str
@@ -105,6 +108,8 @@ class Incident:
     recovered: bool
     pages: bool
     episodes: tuple[str, ...]
+    cause: str = ""
+    worst_step: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from trainmon.monitor.alerts import AlertBook, incidents, wakes_a_person
-from trainmon.monitor.finding import Finding, Severity
+from trainmon.monitor.alerts import AlertBook, incidents, story_of_end, wakes_a_person
+from trainmon.monitor.finding import Finding, Incident, Severity
 from trainmon.monitor.frame import SignalKey
 
 LOSS = SignalKey("loss.train")
@@ -179,3 +179,91 @@ def test_who_is_woken(check: str, signal: SignalKey, severity: Severity, rl: boo
     assert incidents(book.episodes(), rl=rl)[0].pages is pages
     seen = tuple(replace(one, acknowledged=True) for one in book.episodes())
     assert not incidents(seen, rl=rl)[0].pages
+
+
+# One story: what belongs together, what lies behind it.
+
+SHARE = SignalKey("source.token_share", (("source", "code"),))
+NO_NUMBERS = {"severity": Severity.FAIL, "kind": "nonfinite"}
+
+
+def gathered(*findings: tuple[str, Finding]) -> tuple[Incident, ...]:
+    book = AlertBook()
+    for check, finding in findings:
+        book.apply(check, finding)
+    return incidents(book.episodes())
+
+
+def test_loss_gradient_and_data_share_at_one_step_are_one_story_and_one_page() -> None:
+    (incident,) = gathered(
+        ("loss.spike", said(step=2001, severity=Severity.FAIL)),
+        ("grad.norm", said(step=2001, signal=GRAD, severity=Severity.INFO)),
+        ("data.mix", said(step=2015, signal=SHARE, kind="mix_more")),  # a level is known to within some values
+    )
+    assert len(incident.episodes) == 3
+    assert incident.pages
+    assert "source code" in incident.cause
+    assert incident.worst_step == 2001
+
+
+def test_a_level_that_seems_to_begin_a_little_before_the_jump_is_the_same_story() -> None:
+    assert len(gathered(("a", said(step=1990, kind="level_shift")), ("b", said(step=2004, signal=GRAD)))) == 1
+    assert len(gathered(("a", said(step=1990)), ("b", said(step=2004, signal=GRAD)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("findings", "words"),
+    [
+        ([("loss.spike", said(step=100)), ("grad.norm", said(step=95, signal=GRAD))], "gradient norm moved before"),
+        ([("loss.spike", said(step=100)), ("lr.schedule", said(step=100, kind="lr_jump"))], "learning rate jumped"),
+        ([("loss.spike", said(step=100)), ("run.restarts", said(step=99, kind="restart"))], "restart at step 99"),
+        (
+            [
+                ("sys.step_time", said(step=100, kind="slow", signal=SignalKey("sys.step_time"))),
+                ("sys.straggler", said(step=100, signal=SignalKey("sys.straggler", (("rank", "7"),)))),
+            ],
+            "rank 7",
+        ),
+        (
+            [
+                ("loss.nonfinite", said(step=100, kind="nonfinite")),
+                ("numerics.loss_scale", said(step=98, kind="loss_scale", signal=SignalKey("optim.loss_scale"))),
+            ],
+            "low precision",
+        ),
+        (
+            [
+                ("moe.balance", said(step=98, signal=SignalKey("moe.maxvio", (("layer", "4"),)))),
+                ("loss.shift", said(step=100, kind="level_shift")),
+            ],
+            "router",
+        ),
+        ([("loss.spike", said(step=100))], ""),
+        ([("grad.norm", said(step=100, signal=GRAD, severity=Severity.INFO))], ""),
+    ],
+)
+def test_the_likely_cause(findings: list[tuple[str, Finding]], words: str) -> None:
+    (incident,) = gathered(*findings)
+    assert words in incident.cause
+    assert bool(words) == bool(incident.cause)
+
+
+def test_a_snoozed_episode_does_not_page() -> None:
+    book = AlertBook()
+    book.apply("loss.spike", said(severity=Severity.FAIL))
+    snoozed = tuple(replace(one, snoozed_until=1e9) for one in book.episodes())
+    assert incidents(book.episodes())[0].pages
+    assert not incidents(snoozed)[0].pages
+
+
+def test_the_end_of_a_job_belongs_to_the_fault_it_died_of() -> None:
+    book = AlertBook()
+    book.apply("loss.nonfinite", said(step=900, **NO_NUMBERS))
+    book.apply("loss.nonfinite", said("grow", step=1000, **NO_NUMBERS))
+    book.apply("grad.norm", said(step=300, signal=GRAD, severity=Severity.FAIL, kind="grad_level"))
+    book.apply("grad.norm", said("recover", step=400, signal=GRAD, kind="grad_level"))
+    (early, late) = book.episodes()
+    assert story_of_end(book.episodes(), 0, 1003.0) == late.incident
+    assert story_of_end(book.episodes(), 0, 1500.0) is None
+    assert story_of_end(book.episodes(), 1, 1003.0) is None
+    assert early.incident != late.incident
