@@ -20,6 +20,10 @@ from trainmon.tails.record import FloatArray, Mark
 
 LEAST_DRIFT: Final = 3000.0  # steps
 
+_NLL = SignalKey("eval.nll")
+_OUTPUT = labelled("tensor.abs_max", site="output")
+_UPDATE = labelled("update.ratio", layer=1)
+
 Inject = Callable[[Frame, int, float], Frame | None]
 
 
@@ -174,7 +178,9 @@ def _co_spike(frame: Frame, row: int, size: float) -> Frame | None:
 
 
 def _clip_rate(frame: Frame, row: int, size: float) -> Frame | None:
-    """So many more steps at three times the clip threshold."""
+    """So many more steps above the clip threshold of 1, where the run goes on for the 1,000 steps that it must last."""
+    if frame.steps[-1] - frame.steps[row] < 1500:
+        return None
     if GRAD not in frame.columns or np.mean(frame.columns[GRAD][row - 200 : row] > 1) > 0.2:
         return None
     column = frame.columns[GRAD].copy()
@@ -218,8 +224,8 @@ def _memory(frame: Frame, row: int, size: float) -> Frame | None:
     key = SignalKey("sys.memory_share")
     if key not in frame.columns:
         return None
-    rest = np.arange(len(frame) - row)
-    return _set(frame, key, row, np.minimum(frame.columns[key][row:] + size * 0.2 * rest / 1000, 0.995))
+    grown = np.minimum(frame.columns[key][row:] + size * 0.2 * np.arange(len(frame) - row) / 1000, 0.995)
+    return _set(frame, key, row, grown) if np.nanmax(grown) > 0.92 else None
 
 
 def _dead_expert(frame: Frame, row: int, _: float) -> Frame | None:
@@ -245,23 +251,39 @@ def _reward(frame: Frame, row: int, size: float) -> Frame | None:
     return _set(frame, key, row, frame.columns[key][row:] - 0.5 * size * max(span, 0.0))
 
 
+def _held_out(frame: Frame, row: int, size: float) -> Frame | None:
+    """2%, or what stands out of how evaluations differ from one to the next."""
+    if _NLL not in frame.columns or np.isfinite(frame.columns[_NLL][row:]).sum() < 6:
+        return None
+    jumps = np.diff(_logs(frame, _NLL, row))[-25:]
+    if len(jumps) < 5:
+        return None
+    sigma = 1.4826 * float(np.median(np.abs(jumps - np.median(jumps))))
+    return _scaled(frame, _NLL, row, math.exp(size * max(math.log(1.02), 4 * sigma)))
+
+
+def _slower(frame: Frame, row: int, size: float) -> Frame | None:
+    """30%, or what stands out of the noise of a level over 50 values."""
+    if TIME not in frame.columns:
+        return None
+    smallest = max(0.3, math.expm1(4 * _level_noise(_logs(frame, TIME, row), 50)))
+    return _scaled(frame, TIME, row, 1 + size * smallest) if math.isfinite(smallest) else None
+
+
 def _lr_jump(frame: Frame, row: int, size: float) -> Frame | None:
     return _scaled(frame, LR, row, 1 + 2 * size) if LR in frame.columns else None
 
 
-_NLL = SignalKey("eval.nll")
-_OUTPUT = labelled("tensor.abs_max", site="output")
-_UPDATE = labelled("update.ratio", layer=1)
 _SHIFTS = ("loss.shift", "loss.spike", "loss.drift")
 
 FAULTS: Final[tuple[Fault, ...]] = (
     Fault("loss spike, 1 value", _spike(np.ones(1)), 20, ("loss.spike", "spike.co")),
     Fault("loss spike, 5 values", _spike(np.linspace(1.0, 0.6, 5)), 20, ("loss.spike", "spike.co")),
     Fault("loss spike, 100 values", _spike(np.linspace(1.0, 0.0, 100)), 60, _SHIFTS),
-    Fault("loss spike that stays", _stays, 300, _SHIFTS, level="page"),
+    Fault("loss spike that stays", _stays, 600, _SHIFTS, level="page"),
     Fault("loss level shift", _shift, 300, _SHIFTS),
     Fault("loss drift", _drift, 1500, _SHIFTS),
-    Fault("divergence", _divergence, 300, _SHIFTS, level="page"),
+    Fault("divergence", _divergence, 600, _SHIFTS, level="page"),
     Fault("loss NaN, 1 value", _marked(LOSS, Mark.NAN, 1), 20, ("loss.nonfinite",), sized=False),
     Fault("loss NaN, 3 values", _marked(LOSS, Mark.NAN, 3), 20, ("loss.nonfinite",), sized=False, level="page"),
     Fault("loss Inf, 3 values", _marked(LOSS, Mark.POS_INF, 3), 20, ("loss.nonfinite",), sized=False, level="page"),
@@ -275,7 +297,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault("gradient NaN, 3 values", _marked(GRAD, Mark.NAN, 3), 20, ("grad.norm",), sized=False, level="page"),
     Fault("clip rate", _clip_rate, 2500, ("grad.clip_rate",), of_loss=False),
     Fault("LR jump", _lr_jump, 200, ("lr.schedule",), of_loss=False, by_verdict=True),
-    Fault("step time", _times(TIME, 0.3), 300, ("sys.step_time",), of_loss=False),
+    Fault("step time", _slower, 300, ("sys.step_time",), of_loss=False),
     Fault("throughput", _times(TPS, -0.2), 300, ("sys.throughput",), of_loss=False),
     Fault("one rank's loss", _group(labelled("loss.rank", rank=2)), 600, ("loss.groups",), of_loss=False),
     Fault("one source's loss", _group(labelled("loss.source", source="code")), 600, ("loss.groups",),
@@ -287,7 +309,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault("router entropy", _entropy, 1200, ("moe.balance",), of_loss=False),
     Fault("output AbsMax", _factor(_OUTPUT, 10.0), 600, ("numerics.abs_max",), of_loss=False),
     Fault("update ratio to zero", _to_zero(_UPDATE), 600, ("numerics.abs_max",), of_loss=False, sized=False),
-    Fault("held-out loss", _times(_NLL, 0.02), 800, ("eval.heldout",), of_loss=False),
+    Fault("held-out loss", _held_out, 800, ("eval.heldout",), of_loss=False),
     Fault("reward collapse", _reward, 400, ("rl.health",), of_loss=False),
     Fault("KL blow-up", _factor(SignalKey("policy.kl"), 10.0), 400, ("rl.health",), of_loss=False),
     Fault("policy entropy", _factor(SignalKey("policy.entropy"), 5.0), 400, ("rl.health",), of_loss=False),
