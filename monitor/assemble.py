@@ -11,7 +11,7 @@ from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, worst
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job import JobState, Pulse, job_state
-from trainmon.monitor.job_report import tell_of_jobs
+from trainmon.monitor.job_report import left_behind, tell_of_jobs
 from trainmon.monitor.pauses import expected_pause
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, SeriesView, State, TriageStep
 from trainmon.monitor.thresholds import Thresholds
@@ -81,6 +81,7 @@ def assemble(
         job=told.job,
         expected=expected_pause(pulse.pauses, engine.notes, series, span[1] if span else None, told.stride),
         now=now,
+        left=left_behind(jobs),
     )
     results = engine.checks()
     checks = (*results, _job_check(job), *told.checks)

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from trainmon.monitor.amount import amount, named
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
 from trainmon.monitor.job import ENDED, duration
+from trainmon.monitor.job_report import job_lines
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.thresholds import short_names
 from trainmon.tails.text import printable
 
 FIRST_FIVE = ("loss.spike", "grad.norm", "lr.schedule", "batch.ratio", "loss.plateau")
+_TOLD_ABOVE = ("job.state", "job.risk")
 _WIDTH = 100
 _NAME = 64
 _EPISODES = 5
@@ -32,7 +34,7 @@ def exit_status(runs: Sequence[RunSnapshot], *, strict: bool, named_unjudged: bo
 
 def is_worth_a_report(run: RunSnapshot) -> bool:
     """Whether there is anything to report: a number, an event, or a state that is known."""
-    return bool(run.series or run.root_error or run.notes) or run.state in ENDED
+    return run.job is not None or bool(run.series or run.root_error or run.notes) or run.state in ENDED
 
 
 def why_nothing(run: RunSnapshot) -> str:
@@ -58,7 +60,7 @@ def report(run: RunSnapshot, *, quiet: bool = False) -> str:
     first = [check for check in shown if check.id in order]
     rest = [check for check in shown if check.id not in order and check.verdict is not Verdict.NO_DATA]
     # What the header says already is not said again.
-    rest = [check for check in rest if check.id != "job.state" or check.verdict is not Verdict.PASS]
+    rest = [check for check in rest if check.id not in _TOLD_ABOVE or check.verdict is not Verdict.PASS]
     for check in first + rest:
         if not quiet or check.verdict in (Verdict.FAIL, Verdict.WARN):
             lines += _check(check, run.episodes)
@@ -95,6 +97,8 @@ def _header(run: RunSnapshot) -> list[str]:
     is_told = run.age_s is None or f" {duration(run.age_s)}" in run.state_reason
     age = "" if is_told else f"; newest data {duration(run.age_s)} old"
     lines += _wrap(f"state      {run.state.value}: {printable(run.state_reason, 400)}{age}", "", " " * 11)
+    for heading, words in job_lines(run):
+        lines += _wrap(f"{heading:<10} {printable(words, 600)}", "", " " * 11)
     if run.root_error:
         lines += _wrap(f"root error {printable(run.root_error, 400)}", "", " " * 11)
     for file in run.files:

@@ -52,9 +52,9 @@ class RunEngine:
     """The engine of one run. Not for several threads at once.
 
     `detectors`: classes, the registry's by default. `facts` and `sources` (the paths that will be fed) may be given
-    when they are known beforehand; with `sources`, the order in which they arrive makes no difference. Set
-    `on_frame` to hear the rows as they were read, before anything is derived, and `raw_keys_only` to keep the log's
-    key names, both before the first feed.
+    when they are known beforehand; with `sources`, the order in which they arrive makes no difference. `attempts`:
+    source -> which start of the run wrote it, where a scheduler says. Set `on_frame` to hear the rows as they were
+    read, before anything is derived, and `raw_keys_only` to keep the log's key names, both before the first feed.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class RunEngine:
         detectors: Sequence[type[Detector]] | None = None,
         facts: Mapping[str, float | str] | None = None,
         sources: Sequence[str] = (),
+        attempts: Mapping[str, int] | None = None,
         budget_bytes: int = BUDGET_BYTES,
     ) -> None:
         if detectors is None:
@@ -81,7 +82,7 @@ class RunEngine:
         self._clock = clock
         store = SeriesStore(budget_bytes)
         core = Core(self.limits, detectors, facts or {}, store)
-        self._state = _State(core, Sources(core, sources))
+        self._state = _State(core, Sources(core, sources, attempts))
         self._ahead: _State | None = None
         self._shown_ahead: dict[str, int] = {}
         self._is_settled = True
@@ -97,6 +98,10 @@ class RunEngine:
         self._judged = None
         self._is_settled = False
         self._state.sources.feed(source, parsed, self._mapper, self._listener(), restarted=restarted)
+
+    def tell_attempt(self, source: str, attempt: int) -> None:
+        """Says which start of the run writes `source`, before anything of it is fed."""
+        self._state.sources.tell_attempt(source, attempt)
 
     def settle(self) -> None:
         """All that was fed is looked at, also what waits for later rows to be certain of. Free when nothing was fed.

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from trainmon.monitor import check
 from trainmon.monitor.document import dumps, episode_entry
@@ -20,6 +21,9 @@ from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.record import Note
+
+if TYPE_CHECKING:
+    from trainmon.monitor.slurm.watch import JobWatch
 
 _LOOK_INTERVAL_S = 0.2
 # How long a run that said it ended must be quiet before it is believed, without --until-idle.
@@ -111,6 +115,7 @@ def run_headless(
     records: bool,
     until_idle_s: float | None,
     clock: Clock | None = None,
+    jobs: JobWatch | None = None,
 ) -> int:
     """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status."""
     clock = clock or SystemClock()
@@ -134,6 +139,7 @@ def run_headless(
         clock=clock,
         limits=limits,
         on_record=emit if records else None,
+        jobs=jobs,
     )
     stream = EventStream(emit)
     session.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -56,9 +56,10 @@ class _Batch:
 class Sources:
     """Feeds what sources gave to the core, in the order of the log, or of the steps when there are several."""
 
-    def __init__(self, core: Core, paths: Sequence[str]) -> None:
+    def __init__(self, core: Core, paths: Sequence[str], attempts: Mapping[str, int] | None = None) -> None:
         self._core = core
         self._expected = tuple(paths)
+        self._told: dict[str, int] = dict(attempts or {})
         self._sources: dict[str, _Source] = {}
         self._merge: Merge | None = None
 
@@ -140,7 +141,15 @@ class Sources:
                 self._merge.join(other, 0)
         elif self._merge is not None:
             self._merge.join(path, 0)
+        if self._merge is not None and self._told.get(path):
+            source.base = self._told[path]
+            self._merge.join(path, source.base)
         return source
+
+    def tell_attempt(self, path: str, attempt: int) -> None:
+        """Says which start of the run wrote `path`, before anything of it is fed."""
+        if path not in self._sources:
+            self._told[path] = attempt
 
     def _take(self, path: str, source: _Source, events: Iterable[Event], listener: FrameListener | None) -> None:
         batch = _Batch()
@@ -211,6 +220,15 @@ class Sources:
         """A source's first rows: they begin a later attempt when they come after all that the others trained."""
         source.begun = True
         if self._merge is None or _LOSS not in source.reader.raw_keys:
+            return
+        if source.base:
+            earlier = [
+                other.base + other.attempt
+                for other in self._sources.values()
+                if other is not source and other.begun and other.base < source.base
+            ]
+            source.base = max([source.base, *(last + 1 for last in earlier)])
+            self._merge.join(source.reader.source, source.base)
             return
         known = rows.times[~np.isnan(rows.times)]
         others = [

@@ -5,7 +5,7 @@ Deng's first triage step. What cannot be known is said to be unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from trainmon.monitor.job_state import ENDED, JobState, Pause, Pulse, duration
@@ -40,14 +40,16 @@ def job_state(
     job: JobInfo | None = None,
     expected: Expected | None = None,
     now: float | None = None,
+    left: Collection[str] = (),
 ) -> JobState:
     """What the job is doing, with its evidence.
 
     `last_record_line`: source -> line of its last training record; only what was said after it can have ended the job.
     `job`: what a scheduler or /proc says, and `now` the wall-clock time to hold its times against; `expected`: the
-    pause that the run is used to make at this step.
+    pause that the run is used to make at this step. `left`: sources that earlier starts wrote; what they say last is
+    not how the run ended.
     """
-    ordered = in_order(notes)
+    ordered = in_order(note for note in notes if note.source not in left)
     closing = [note for note in ordered if note.line_no >= last_record_line.get(note.source, 0)]
     words = _by_words(closing, ordered, steps, total_steps)
     saving = next((note for note in reversed(closing) if _is_saving(note)), None)

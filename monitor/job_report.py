@@ -47,6 +47,15 @@ def current(jobs: Sequence[JobInfo]) -> JobInfo | None:
     return jobs[-1] if jobs else None
 
 
+def left_behind(jobs: Sequence[JobInfo]) -> frozenset[str]:
+    """The outputs of earlier starts, as far as the one that counts now writes elsewhere."""
+    job = current(jobs)
+    if job is None:
+        return frozenset()
+    mine = {job.stdout, job.stderr}
+    return frozenset(path for one in jobs for path in (one.stdout, one.stderr) if path and path not in mine)
+
+
 def tell_of_jobs(
     engine: RunEngine,
     series: Mapping[SignalKey, SeriesView],

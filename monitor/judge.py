@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
@@ -17,6 +18,9 @@ from trainmon.monitor.watched import WatchedRun
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import Discovery, RunFiles, discover
 from trainmon.tails.intake import read_all
+
+if TYPE_CHECKING:
+    from trainmon.monitor.slurm.watch import JobWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,23 @@ class Judgement:
     named_unjudged: bool = False
 
 
-def find(targets: list[str], cwd: Path) -> Discovery:
-    """The runs below `targets` (the current directory when there are none)."""
-    return discover(targets, cwd)
+def find(targets: list[str], cwd: Path, jobs: JobWatch | None = None) -> Discovery:
+    """The runs below `targets` (the current directory when there are none). `jobs`: who knows those of a scheduler."""
+    if jobs is None and any(target.startswith("slurm:") for target in targets):
+        jobs = job_watch(SystemClock())
+    return discover(targets, cwd, jobs)
+
+
+def job_watch(clock: Clock, *, is_on: bool = True, pid: int | None = None) -> JobWatch:
+    """Who asks Slurm on this machine, and /proc for the process `pid`."""
+    from trainmon.monitor.slurm.watch import JobWatch  # for those who ask
+
+    return JobWatch(clock, is_on=is_on, pid=pid)
+
+
+def local_logs(files: RunFiles, cwd: Path) -> list[str]:
+    """The absolute paths of a run's logs on this machine."""
+    return [str(cwd / file.path) for file in files.files if file.role != "config" and file.remote is None]
 
 
 def judge(
@@ -41,15 +59,28 @@ def judge(
     clock: Clock | None = None,
     limits: Thresholds | None = None,
     with_scores: bool = True,
+    jobs: JobWatch | None = None,
 ) -> Judgement:
-    """Reads every run of the targets to its end and judges it. `with_scores`: also the series of spike scores."""
+    """Reads every run of the targets to its end and judges it. `with_scores`: also the series of spike scores.
+
+    `jobs`: asked for the state of the runs' jobs; None asks nobody, unless a target names a job.
+    """
     clock = clock or SystemClock()
-    discovery = find(targets, cwd)
-    runs = tuple(
-        watched.snapshot(live=False, with_scores=with_scores)
-        for _, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds())
-    )
-    return Judgement(runs, discovery.problems, discovery.searched, is_one_unjudged(targets, runs, cwd))
+    if jobs is None and any(target.startswith("slurm:") for target in targets):
+        jobs = job_watch(clock)
+    discovery = find(targets, cwd, jobs)
+    if jobs is not None:
+        for files in discovery.runs:
+            jobs.know(files.name, local_logs(files, cwd), files.target)
+        jobs.look()
+    runs = []
+    for files, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds()):
+        if jobs is not None:
+            watched.learn_jobs(jobs.jobs_for(files.name))
+        runs.append(watched.snapshot(live=False, with_scores=with_scores))
+    problems = (*discovery.problems, *(jobs.problems if jobs is not None else ()))
+    problems = tuple(dict.fromkeys(problems))
+    return Judgement(tuple(runs), problems, discovery.searched, is_one_unjudged(targets, runs, cwd))
 
 
 def is_one_unjudged(targets: Sequence[str], runs: Sequence[RunSnapshot], cwd: Path) -> bool:
@@ -96,4 +127,13 @@ def engine_of(files: RunFiles, clock: Clock, flags: Thresholds, settings: Settin
     """The engine of one run, with the thresholds and facts of its settings files under those of the flags."""
     sources = [str(file.path) for file in files.files if file.role != "config"]
     limits = settings.limits(flags)
-    return RunEngine(files.name, files.target, clock=clock, limits=limits, facts=settings.facts, sources=sources)
+    attempts = {str(file.path): file.attempt for file in files.files if file.attempt}
+    return RunEngine(
+        files.name,
+        files.target,
+        clock=clock,
+        limits=limits,
+        facts=settings.facts,
+        sources=sources,
+        attempts=attempts,
+    )

@@ -15,11 +15,11 @@ from functools import partial
 from operator import is_
 from pathlib import Path
 from time import thread_time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import Frame
-from trainmon.monitor.judge import engine_of
+from trainmon.monitor.judge import engine_of, local_logs
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
@@ -28,6 +28,9 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
 from trainmon.tails.reader import Lines
+
+if TYPE_CHECKING:
+    from trainmon.monitor.slurm.watch import JobWatch
 
 # A screen draws at most 10 times a second: twice as often, and no new value waits for more than half a frame.
 PUBLISH_INTERVAL_S: Final = 0.05
@@ -77,7 +80,10 @@ def watched_by(runs: Iterable[RunSnapshot]) -> str:
 
 
 class Monitor:
-    """Watches targets until `stop`; reading begins at once, judging with `start`. `stdin_fd` is what `-` reads."""
+    """Watches targets until `stop`; reading begins at once, judging with `start`. `stdin_fd` is what `-` reads.
+
+    `jobs`: who says what the runs' jobs do; it is started and stopped with the session.
+    """
 
     def __init__(
         self,
@@ -88,10 +94,16 @@ class Monitor:
         limits: Thresholds | None = None,
         stdin_fd: int = 0,
         on_record: Callable[[dict[str, object]], None] | None = None,
+        jobs: JobWatch | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._limits = limits or Thresholds()
-        self._intake = Intake(targets, cwd=cwd, clock=self._clock, follow=True, stdin_fd=stdin_fd)
+        self._cwd = cwd
+        self._jobs = jobs
+        if jobs is not None:
+            jobs.start()  # first: the search for targets asks it
+        self._intake = Intake(targets, cwd=cwd, clock=self._clock, follow=True, stdin_fd=stdin_fd, jobs=jobs)
+        self._attempts: dict[str, int] = {}
         self._runs: dict[str, WatchedRun] = {}
         self._snapshots: dict[str, RunSnapshot] = {}
         self._on_record = on_record
@@ -128,6 +140,8 @@ class Monitor:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""
         self._stopping.set()
         self._intake.stop()
+        if self._jobs is not None:
+            self._jobs.stop()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout=1.0)
 
@@ -162,9 +176,19 @@ class Monitor:
     def _take(self, item: IntakeItem) -> None:
         watched = self._run(item.run_name)
         try:
+            self._tell_attempt(item.path, watched)
             watched.take(item)
         except Exception as error:  # the top of one run's work: it says so, the others go on
             watched.fail(error)
+
+    def _tell_attempt(self, path: str, watched: WatchedRun) -> None:
+        """Has the engine told which start of a job writes a file that is new."""
+        if path not in self._attempts:
+            known = (file for run in self._intake.runs for file in run.files if str(file.path) == path)
+            file = next(known, None)
+            self._attempts[path] = file.attempt if file is not None else 0
+            if self._attempts[path]:
+                watched.engine.tell_attempt(path, self._attempts[path])
 
     def _run(self, name: str) -> WatchedRun:
         if name not in self._runs:
@@ -195,13 +219,21 @@ class Monitor:
         """Publishes a fleet with new snapshots of those runs that say something else now."""
         is_scanned = self._intake.is_scanned  # asked first: what the scan found must be among the runs
         for files in self._intake.runs:
-            self._run(files.name).expect([str(file.path) for file in files.files if file.role != "config"])
+            watched = self._run(files.name)
+            watched.expect([str(file.path) for file in files.files if file.role != "config"])
+            if self._jobs is not None:
+                self._jobs.know(files.name, local_logs(files, self._cwd), files.target)
+                watched.learn_jobs(self._jobs.jobs_for(files.name))
         for name, watched in self._runs.items():
             if watched.dirty or watched.looks_else() or name not in self._snapshots:
                 self._snapshots[name] = self._snapshot(name, watched)
         fleet = FleetSnapshot(
             tuple(self._snapshots.values()),
-            problems=(*self._intake.problems, *((self._failure,) if self._failure else ())),
+            problems=(
+                *self._intake.problems,
+                *(self._jobs.problems if self._jobs is not None else ()),
+                *((self._failure,) if self._failure else ()),
+            ),
             status=watched_by(self._snapshots.values()) if self._runs else self._intake.discovery.searched,
             taken_at=self._clock.wall(),
             reading=not is_scanned or not all(run.is_read for run in self._runs.values()),

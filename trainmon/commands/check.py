@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands.common import EXIT, echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Also write a SARIF 2.1.0 file.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")
 @limit_options
+@job_options
 @ssh_options()
 def check(
     targets: tuple[str, ...],
@@ -48,6 +50,8 @@ def check(
     junit: Path | None,
     threshold: float | None,
     window: int | None,
+    no_slurm: bool,
+    pid: int | None,
 ) -> None:
     """Judge runs: the stability report, and an exit status for scripts.
 
@@ -61,7 +65,8 @@ def check(
     limits = limits_of(threshold, window)
     if explain is not None:
         _is_known(explain, as_json=as_json)
-    found = judge(list(targets), cwd=Path.cwd(), limits=limits, with_scores=explain is not None)
+    jobs = job_watch_of(no_slurm, pid)
+    found = judge(list(targets), cwd=Path.cwd(), limits=limits, with_scores=explain is not None, jobs=jobs)
     if focus is not None:
         found = _narrowed(found, targets, focus)
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)

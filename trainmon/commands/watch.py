@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands.common import EXIT, fail, limit_options, limits_of, stop_printing
+from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
+    from trainmon.monitor.slurm.watch import JobWatch
     from trainmon.monitor.thresholds import Thresholds
 
 
@@ -25,7 +27,14 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="With --headless: end after so long without news.",
 )
+@click.option(
+    "--prometheus",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.prom",
+    help="With --headless: keep a node-exporter text file up to date.",
+)
 @limit_options
+@job_options
 @ssh_options()
 def watch(
     targets: tuple[str, ...],
@@ -35,12 +44,15 @@ def watch(
     prometheus: Path | None,
     threshold: float | None,
     window: int | None,
+    no_slurm: bool,
+    pid: int | None,
 ) -> None:
     """Watch runs live. Press ? for the keys, q to quit.
 
     TARGET is a file, a directory, a glob in quotes, or - for standard input. Without one: all runs below here.
     """
     limits = limits_of(threshold, window)
+    jobs = job_watch_of(no_slurm, pid)
     if headless:
         from trainmon.monitor.headless import run_headless
 
@@ -52,6 +64,7 @@ def watch(
                 records=records,
                 until_idle_s=until_idle,
                 prometheus=prometheus,
+                jobs=jobs,
             )
         except BrokenPipeError:
             stop_printing()
@@ -61,11 +74,11 @@ def watch(
         raise click.UsageError("--records, --until-idle and --prometheus go with --headless")
     if not sys.stdout.isatty():
         fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
-    show(list(targets), limits)
+    show(list(targets), limits, jobs)
 
 
-def show(targets: list[str], limits: Thresholds) -> None:
-    """Opens the screens on `targets`, until they are left."""
+def show(targets: list[str], limits: Thresholds, jobs: JobWatch | None = None) -> None:
+    """Opens the screens on `targets`, until they are left. `jobs`: who says what the runs' jobs do."""
     from trainmon.monitor.session import Monitor
     from trainmon.tails.stdin_source import take_stdin
 
@@ -75,7 +88,7 @@ def show(targets: list[str], limits: Thresholds) -> None:
             stdin_fd = take_stdin()
         except OSError as error:
             fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
-    session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd)
+    session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd, jobs=jobs)
     from trainmon.tui.app import TrainmonApp
 
     app = TrainmonApp(session)

@@ -1,0 +1,32 @@
+"""Options of the commands that ask for the state of a run's job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from trainmon.monitor.slurm.watch import JobWatch
+
+
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--no-slurm`` and ``--pid``, which `job_watch_of` takes."""
+    command = click.option(
+        "--pid",
+        type=click.IntRange(min=1),
+        metavar="PID",
+        help="The process that is the run: what /proc says of it counts (where there is no scheduler).",
+    )(command)
+    return click.option("--no-slurm", is_flag=True, help="Do not ask Slurm (squeue, sacct) for the runs' jobs.")(
+        command
+    )
+
+
+def job_watch_of(no_slurm: bool, pid: int | None) -> JobWatch:
+    """Who says what the runs' jobs do."""
+    from trainmon.monitor.judge import job_watch
+    from trainmon.tails.clock import SystemClock
+
+    return job_watch(SystemClock(), is_on=not no_slurm, pid=pid)
