@@ -96,7 +96,7 @@ def main() -> int:
                 hits, cases = Counter[str](), Counter[str]()
                 for run in report:
                     recall(run, given, hits, cases)
-                found.append(Counter({fault: hits[fault] / cases[fault] for fault in cases}))  # type: ignore[misc]
+                found.append(Counter({fault: hits[fault] / cases[fault] for fault in cases}))
             cells = [f"{found[0][fault.name]:.2f} -> {found[1][fault.name]:.2f}   " for fault in SPIKES]
             lone = limits["spike.lone_z"]
             print(

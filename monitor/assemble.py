@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from trainmon.monitor.advice import actions
 from trainmon.monitor.alerts import gather, story_of_end
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.engine import RunEngine
@@ -17,7 +18,6 @@ from trainmon.monitor.snapshot import JobInfo, RunSnapshot, SeriesView, State, T
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.triage import walk
 from trainmon.monitor.work import RISK_ID
-from trainmon.tails.record import NoteKind
 from trainmon.tails.status import FileStatus, LogLine
 
 STEP_OF_CHECK: dict[str, str] = {detector.id: detector.triage for detector in DETECTORS} | {
@@ -113,7 +113,7 @@ def assemble(
             (check.id, check.what) for check in checks if check.verdict in (Verdict.NO_DATA, Verdict.NOT_APPLICABLE)
         ),
         triage=triage,
-        actions=actions(checks, engine),
+        actions=actions(checks, episodes, engine.notes, engine.facts, series),
         files=tuple(files),
         notes=tuple(engine.notes),
         log_tail=tuple(log_tail),
@@ -143,34 +143,6 @@ def overall(checks: Sequence[CheckResult], *, has_metrics: bool) -> Verdict:
     if not has_metrics and verdict is Verdict.PASS:
         return Verdict.NO_DATA
     return verdict
-
-
-def actions(checks: Sequence[CheckResult], engine: RunEngine) -> tuple[str, ...]:
-    """Recommended actions, worst first, each once, with the checkpoint to go back to where there is one."""
-    loud = sorted(
-        (check for check in checks if check.verdict in (Verdict.FAIL, Verdict.WARN) and check.next),
-        key=lambda check: (check.verdict is not Verdict.FAIL, check.advisory),
-    )
-    advice = list(dict.fromkeys(check.next[0].upper() + check.next[1:] for check in loud))
-    if any(check.verdict is Verdict.FAIL for check in loud):
-        back = _roll_back(engine)
-        if back:
-            advice.insert(0, back)
-    return tuple(advice)
-
-
-def _roll_back(engine: RunEngine) -> str | None:
-    failed = [episode.first_step for episode in engine.episodes() if episode.severity is Severity.FAIL]
-    saved = [note for note in engine.notes if note.kind is NoteKind.CHECKPOINT_SAVED and note.step is not None]
-    if not failed or not saved:
-        return None
-    good = [note.step for note in saved if note.step is not None and note.step < min(failed)]
-    if not good:
-        return f"No checkpoint in the log is older than the fault at step {min(failed):.15g}"
-    saved_at, fault_at = max(good), min(failed)
-    return (
-        f"Roll back to the checkpoint saved at step {saved_at:.15g}, the last before the fault at step {fault_at:.15g}"
-    )
 
 
 def _job_check(job: JobState) -> CheckResult:

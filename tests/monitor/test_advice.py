@@ -1,0 +1,90 @@
+"""Recommended actions: numbers of this run, and silence where there are none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.monitor.logs import Line, engine, parsed, train
+from trainmon.monitor.advice import actions
+from trainmon.monitor.alerts import AlertBook
+from trainmon.monitor.assemble import assemble
+from trainmon.monitor.finding import Finding, Severity
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.job import Pulse
+from trainmon.tails.record import Note, NoteKind, Parsed
+
+
+def advised(lines: Sequence[Line], *checkpoints: int) -> tuple[str, ...]:
+    run = engine(detectors=None)
+    read = parsed(lines)
+    saved = [
+        Note("log", step, step * 100, NoteKind.CHECKPOINT_SAVED, "saved", step=float(step)) for step in checkpoints
+    ]
+    run.feed("log", Parsed(read.blocks, [*read.notes, *saved], read.facts, read.lines, read.lines, 0))
+    run.settle()
+    return assemble(run, (), (), Pulse(None, None, False), live=False).actions
+
+
+def healthy(step: int, **more: float) -> Line:
+    return train(step, 2.0 + 0.01 * (step * 7 % 5), grad_norm=0.3 + 0.01 * (step % 10), lr=3e-4, **more)
+
+
+def broken(step: int) -> Line:
+    return train(step, 8.0 + 0.01 * (step * 7 % 5), grad_norm=0.35, lr=3e-4)
+
+
+def test_a_jump_that_stays_names_checkpoint_data_rate_and_clip() -> None:
+    told = advised([*map(healthy, range(1, 600)), *map(broken, range(600, 900))], 250, 500, 750)
+    assert told[0] == "Roll back to the checkpoint saved at step 500, the last before the fault at step 600"
+    assert told[1].startswith("When trained again from there, skip the data of step")
+    assert "step 600" in told[1] or "steps 600 to" in told[1]
+    assert told[2] == "Try a learning rate of 0.00015 (0.5 times the 0.0003 at step 600)"
+    assert told[3].startswith("Clip the gradient norm at 0.38")
+    assert len(set(told)) == len(told)
+
+
+def test_without_a_checkpoint_nothing_is_said_of_data() -> None:
+    told = advised([*map(healthy, range(1, 600)), *map(broken, range(600, 900))])
+    assert not [line for line in told if "checkpoint saved" in line or "skip the data of step" in line]
+    assert any("learning rate of 0.00015" in line for line in told)
+    late = advised([*map(healthy, range(1, 600)), *map(broken, range(600, 900))], 750)
+    assert late[0] == "No checkpoint in the log is older than the fault at step 600"
+
+
+def test_one_spike_that_recovers_changes_no_setting() -> None:
+    told = advised([broken(step) if step == 300 else healthy(step) for step in range(1, 600)], 100)
+    assert not [line for line in told if line.startswith(("Try", "Clip", "Roll back", "When"))]
+
+
+def test_spikes_that_keep_coming_ask_for_a_lower_rate() -> None:
+    told = advised([broken(step) if step in (200, 300, 400, 500) else healthy(step) for step in range(1, 600)])
+    assert any(line.startswith("4 spikes: try a learning rate of 0.00021") for line in told)
+
+
+def test_a_clip_threshold_that_is_lower_already_stays() -> None:
+    lines = [Line(fact=("clip_threshold", 0.1)), *map(healthy, range(1, 600)), *map(broken, range(600, 900))]
+    assert not [line for line in advised(lines) if line.startswith("Clip")]
+    lines[0] = Line(fact=("clip_threshold", 1.0))
+    assert any("Clip the gradient norm at 0.38 in place of 1:" in line for line in advised(lines))
+
+
+def test_slow_and_odd_ranks_are_named_while_they_are() -> None:
+    book = AlertBook()
+    for check, signal, rank in (("sys.straggler", "sys.straggler", "3"), ("loss.groups", "loss.rank", "5")):
+        key = SignalKey(signal, (("rank", rank),))
+        book.apply(check, Finding("open", "slow", key, Severity.WARN, 200.0, 1.4, 200, "log", 0))
+    told = actions((), book.episodes(), (), {}, {})
+    assert any(line.startswith("Drain the node of rank 3: it has set the pace since step 200") for line in told)
+    assert any(line.startswith("Look at rank 5") for line in told)
+    assert actions((), [replace(one, recovered=True) for one in book.episodes()], (), {}, {}) == ()
+
+
+def test_a_healthy_run_is_left_alone() -> None:
+    assert not [line for line in advised(list(map(healthy, range(1, 400)))) if line.startswith(("Try", "Roll", "Clip"))]
+
+
+def test_a_loss_that_is_no_number_from_the_first_step_is_no_reason_to_fail() -> None:
+    told = advised([train(step, math.nan, grad_norm=math.nan, lr=3e-4) for step in range(1, 50)], 20)
+    assert told[0] == "No checkpoint in the log is older than the fault at step 1"
