@@ -116,7 +116,8 @@ class GroupRule(DerivationRule):
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     """(n,) above / below; NaN where there is nothing to divide by."""
-    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    divided: FloatArray = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    return divided
 
 
 def add_pairs(pairs: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from trainmon.monitor.capacity import capacity_bytes
 from trainmon.monitor.derive_base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.frame import SignalKey
 from trainmon.tails.record import FloatArray, IntArray, TimeKind
@@ -191,7 +192,7 @@ class MemoryShareRule(DerivationRule):
     def apply(self, draft: DraftLike) -> None:
         """Puts `sys.memory_share`."""
         peak = draft.column("sys.peak_memory")
-        capacity = number_fact(self._facts, "gpu_memory_bytes")
+        capacity = capacity_bytes(self._facts)
         if peak is not None and capacity is not None:
             draft.put(SignalKey("sys.memory_share"), peak / capacity, "peak memory over the card's capacity")
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trainmon.monitor.capacity import capacity_bytes
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
@@ -23,6 +24,8 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.families import keys_of
+from trainmon.monitor.detectors.memory_allocator import Fragments, Retries
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.slope import slope_test, theil_sen
@@ -35,6 +38,14 @@ CREEP_T = 6.0  # a slope must be so many of its errors above 0 ...
 RISING_SHARE = 0.5  # ... and at least this share of its block-to-block changes must be rises: one jump is no creep
 LASTING = 10  # values in a row above a share of the capacity
 MEMORY = ("sys.peak_memory", "sys.memory_share")
+_SMALLER = "lower the micro-batch size, recompute activations or shard more"
+ADVICE = {
+    "memory_high": _SMALLER,
+    "memory_creep": "look for tensors kept across steps (losses not detached, growing caches, evaluation); save a "
+    "checkpoint before memory runs out, and restart from it",
+    "fragmentation": "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, and keep shapes alike from step to step",
+    "alloc_retries": _SMALLER,
+}
 
 
 class _Series:
@@ -53,6 +64,7 @@ class _Series:
         self.last: Place | None = None
         self.top: Place | None = None
         self.severity: dict[str, Severity] = {}
+        self.creep_words = ""
         self.attempt: int | None = None
 
     def restart(self, attempt: int) -> None:
@@ -86,7 +98,7 @@ class Memory(Detector):
 
     id: ClassVar[str] = "sys.memory"
     name: ClassVar[str] = "Memory"
-    signals: ClassVar[tuple[str, ...]] = (*MEMORY, "count.alloc_retries")
+    signals: ClassVar[tuple[str, ...]] = (*MEMORY, "sys.fragmentation", "count.alloc_retries")
     order: ClassVar[int] = 22
     triage: ClassVar[str] = "memory"
     formula: ClassVar[str] = "peak / capacity; steps until full = (capacity - peak) / slope"
@@ -95,29 +107,44 @@ class Memory(Detector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.series: dict[SignalKey, _Series] = {}
+        self.fragments = Fragments(self.capacity)
         self.retries = Retries()
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads peak memory (bytes, or a share of the device) and allocator retries."""
         found: Found = []
-        for key in sorted(key for key in frame.columns if key.signal in MEMORY):
-            series = self.series.setdefault(key, _Series(key))
-            self._feed(series, frame, found)
+        for key in keys_of(frame, MEMORY):
+            until = self._told_from(key, frame) if key.signal == "sys.memory_share" else len(frame)
+            if until:
+                self._feed(self.series.setdefault(key, _Series(key)), frame, until, found)
+        self.fragments.feed(frame, found)
         self.retries.feed(frame, found)
         return in_order(found)
+
+    def _told_from(self, share: SignalKey, frame: Frame) -> int:
+        """The row from which on the bytes themselves are logged: they are not judged a second time as a share."""
+        peak = SignalKey("sys.peak_memory", share.labels)
+        if self.capacity(peak) is None:
+            return len(frame)
+        if peak in self.series:
+            return 0
+        logged = frame.logged(peak)
+        return int(logged[0]) if len(logged) else len(frame)
 
     def capacity(self, key: SignalKey) -> float | None:
         """In the series' unit; None where it is unknown."""
         if key.signal == "sys.memory_share":
             return 1.0
-        return number_fact(self.facts, "gpu_memory_bytes")
+        return capacity_bytes(self.facts)
 
-    def _feed(self, series: _Series, frame: Frame, found: Found) -> None:
+    def _feed(self, series: _Series, frame: Frame, until: int, found: Found) -> None:
         rows, steps, values = numbers(frame, series.key)
         if frame.attempt != series.attempt and rows:
             series.restart(frame.attempt)
         capacity = self.capacity(series.key)
         for i, x in enumerate(values):
+            if rows[i] >= until:
+                break
             if steps[i] == series.last_step:
                 continue
             series.last_step = steps[i]
@@ -172,17 +199,17 @@ class Memory(Detector):
                 what = "memory no longer grows"
                 found.append((row, finding("recover", "memory_creep", series.key, known, at, what)))
             return
+        series.creep_words = _creep_words(slope, until, at.step, capacity)
         soon = total is not None and until <= self.limits["memory.fail_share"] * steps_left
         severity = Severity.FAIL if soon else Severity.WARN
         if known is not None and severity <= known:
             return
         series.severity["creep"] = severity
-        unit = "of the device" if capacity == 1.0 else "GiB"
-        size = 100 * slope * 1000 if capacity == 1.0 else slope * 1000 / 2**30
-        rate = f"{size:.2g}{'%' if capacity == 1.0 else ''} {unit} per 1,000 steps"
-        what = f"memory grows by {rate}; the device is full near step {at.step + until:,.0f}"
         action: Action = "open" if known is None else "grow"
-        found.append((row, finding(action, "memory_creep", series.key, severity, at, what)))
+        detail: dict[str, float | str] = {"out_of_memory_in_steps": until, "slope_per_step": slope}
+        found.append(
+            (row, finding(action, "memory_creep", series.key, severity, at, series.creep_words, detail=detail))
+        )
 
     def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
         """Open faults reach to the last value of the process that ends."""
@@ -190,12 +217,13 @@ class Memory(Detector):
 
     def finish(self) -> Iterable[Finding]:
         """Open faults reach to the highest and to the newest value."""
-        said = []
+        said = self.fragments.finish()
         for key, series in sorted(self.series.items()):
             for name, severity in sorted(series.severity.items()):
                 for at in (series.top, series.last):
                     if at is not None:
-                        said.append(finding("grow", f"memory_{name}", key, severity, at, ""))
+                        what = series.creep_words if name == "creep" else ""
+                        said.append(finding("grow", f"memory_{name}", key, severity, at, what))
         return said
 
     def result(self, view: CheckView) -> CheckResult:
@@ -208,8 +236,7 @@ class Memory(Detector):
                 verdict,
                 tell(view.episodes),
                 f"highest {self._highest()}",
-                "lower the micro-batch size or recompute activations; for a creep look for tensors kept across steps "
-                "(losses not detached, growing caches, evaluation)",
+                ADVICE[max(view.episodes, key=lambda e: e.severity).kind],
                 used,
             )
         if not seen(view, *MEMORY):
@@ -229,35 +256,14 @@ class Memory(Detector):
         return ", ".join(dict.fromkeys(parts))
 
 
-class Retries:
-    """Allocator retries (a counter): more than 10 new ones over at least 3 values, still coming."""
+def _creep_words(slope: float, until: float, step: float, capacity: float) -> str:
+    unit = "of the device" if capacity == 1.0 else "GiB"
+    size = 100 * slope * 1000 if capacity == 1.0 else slope * 1000 / 2**30
+    rate = f"{size:.2g}{'%' if capacity == 1.0 else ''} {unit} per 1,000 steps"
+    return f"memory grows by {rate}: out of memory in about {_round(until)} steps, near step {_round(step + until)}"
 
-    def __init__(self) -> None:
-        self.first: Place | None = None
-        self.base = math.nan
-        self.before = math.nan
-        self.rises = 0
-        self.opened = False
-        self._attempt: int | None = None
 
-    def feed(self, frame: Frame, found: Found) -> None:
-        """Reads the counter."""
-        if frame.attempt != self._attempt:
-            self._attempt, self.before, self.opened = frame.attempt, math.nan, False
-        for key in frame.family("count.alloc_retries"):
-            rows, _, values = numbers(frame, key)
-            for row, x in zip(rows, values, strict=True):
-                self._take(frame, row, key, x, found)
-
-    def _take(self, frame: Frame, row: int, key: SignalKey, x: float, found: Found) -> None:
-        if not x >= self.before:
-            self.base, self.rises, self.first = x, 0, None
-        elif x > self.before:
-            self.rises += 1
-            at = place(frame, row, x)
-            self.first = self.first or at
-            if self.rises >= 3 and x - self.base >= 10 and not self.opened:
-                self.opened = True
-                what = f"the allocator retried {x - self.base:.15g} times by step {at.step:.15g}: the device is full"
-                found.append((row, finding("open", "alloc_retries", key, Severity.WARN, at, what, first=self.first)))
-        self.before = x
+def _round(steps: float) -> str:
+    """Two digits: a forecast is no measurement."""
+    size = 10.0 ** max(math.floor(math.log10(steps)) - 1, 0) if steps >= 1 else 1.0
+    return f"{round(steps / size) * size:,.0f}"

@@ -6,9 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from trainmon.monitor.amount import named
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
@@ -23,12 +20,13 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
+from trainmon.monitor.detectors.moe_experts import Experts
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 
-BoolArray = NDArray[np.bool_]
 LASTING_STEPS = 50.0
 LASTING_VALUES = 5
 COLLAPSE_VALUES = 10
@@ -36,11 +34,12 @@ SIGNALS = ("moe.maxvio", "moe.imbalance", "moe.shard_imbalance", "moe.entropy", 
 
 
 class MoeBalance(Detector):
-    """By layer, against its own level.
+    """By layer, against its own level: an average over layers would hide the one that collapses.
 
     MaxVio twice its level and above 1: WARN; I = MaxVio + 1 of 8 or more, lasting, after it had been below: FAIL. An
     expert under 1% of the mean load for 200 steps: WARN; a tenth of a layer's experts: FAIL. Normalised router
-    entropy 0.1 below its level: WARN; below 0.3: FAIL.
+    entropy 0.1 below its level: WARN; below 0.3: FAIL; it usually falls before MaxVio rises. The expert that draws
+    twice its own load, and twice the mean, for 50 steps is named (WARN).
     """
 
     id: ClassVar[str] = "moe.balance"
@@ -60,14 +59,14 @@ class MoeBalance(Detector):
         super().__init__(limits, facts)
         self.tracks: dict[SignalKey, LevelTrack] = {}
         self.floors: dict[SignalKey, _Beyond] = {}
-        self.dead: dict[str, _Experts] = {}
+        self.dead: dict[str, Experts] = {}
         self.highest = -math.inf
         self.lowest_entropy = math.inf
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads what the log has of it."""
         found: Found = []
-        for key in sorted(frame.columns):
+        for key in keys_of(frame, SIGNALS):
             # I is MaxVio + 1: of the same layer one of them is judged.
             twin = SignalKey("moe.maxvio", key.labels)
             if key.signal == "moe.imbalance" and (twin in frame.columns or twin in self.tracks):
@@ -76,7 +75,7 @@ class MoeBalance(Detector):
                 self._violation(key, frame, found)
             elif key.signal == "moe.entropy":
                 self._entropy(key, frame, found)
-        loads = sorted(frame.family("moe.load"))
+        loads = keys_of(frame, ("moe.load",))
         if loads:
             self._loads(loads, frame, found)
         return in_order(found)
@@ -126,13 +125,14 @@ class MoeBalance(Detector):
             layers.setdefault(key.label_dict.get("layer", ""), []).append(key)
         for layer, members in sorted(layers.items()):
             if len(members) >= 2:
-                experts = self.dead.setdefault(layer, _Experts(layer, self.limits))
+                experts = self.dead.setdefault(layer, Experts(layer, self.limits))
                 experts.feed(frame, members, found)
 
     def finish(self) -> Iterable[Finding]:
         """Open faults reach to their last value."""
         levels = [said for track in self.tracks.values() for said in track.finish()]
-        return levels + [said for beyond in self.floors.values() for said in beyond.finish()]
+        floors = [said for beyond in self.floors.values() for said in beyond.finish()]
+        return levels + floors + [said for experts in self.dead.values() for said in experts.finish()]
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
@@ -235,78 +235,3 @@ class _Beyond:
     def finish(self) -> Iterable[Finding]:
         """An open one reaches to its last value."""
         return [self._said("grow", self.run[-1])] if self.opened and self.run else []
-
-
-class _Experts:
-    """The experts of one layer: how long each has been without load."""
-
-    def __init__(self, layer: str, limits: Thresholds) -> None:
-        labels = (("layer", layer),) if layer else ()
-        self.key = SignalKey("moe.load", labels)
-        self.share = limits["moe.dead_share"]
-        self.steps = limits["moe.dead_steps"]
-        self.fail = limits["moe.dead_fail"]
-        self.since: dict[SignalKey, Place] = {}
-        self.values: dict[SignalKey, int] = {}
-        self.most_dead = 0
-        self.opened = False
-        self.severity = Severity.WARN
-        self.first: Place | None = None
-        self.attempt: int | None = None
-
-    def feed(self, frame: Frame, keys: list[SignalKey], found: Found) -> None:
-        """Reads the loads of all experts of the layer, row by row."""
-        if frame.attempt != self.attempt:
-            self.attempt = frame.attempt
-            if any(float(frame.steps[0]) <= since.step for since in self.since.values()):
-                self.since, self.values, self.opened, self.severity = {}, {}, False, Severity.WARN
-        table = np.stack([frame.columns[key] for key in keys])
-        finite = np.isfinite(table)
-        counts = finite.sum(axis=0)
-        rows = np.flatnonzero(counts >= 2)
-        if not len(rows):
-            return
-        mean = np.where(finite, table, 0.0)[:, rows].sum(axis=0) / counts[rows]
-        low = finite[:, rows] & (table[:, rows] < self.share * mean)
-        if not low.any() and not self.since:
-            return
-        for column, row in enumerate(rows.tolist()):
-            self._row(frame, row, keys, low[:, column], finite[:, row], found)
-
-    def _row(
-        self, frame: Frame, row: int, keys: list[SignalKey], low: BoolArray, finite: BoolArray, found: Found
-    ) -> None:
-        step = float(frame.steps[row])
-        dead = 0
-        first: Place | None = None
-        for at, key in enumerate(keys):
-            if not finite[at]:
-                continue
-            if not low[at]:
-                self.since.pop(key, None)
-                self.values.pop(key, None)
-                continue
-            since = self.since.setdefault(key, place(frame, row, float(frame.columns[key][row])))
-            self.values[key] = self.values.get(key, 0) + 1
-            if step - since.step >= self.steps and self.values[key] >= 3:
-                dead += 1
-                first = since if first is None or since.step < first.step else first
-        self.most_dead = max(self.most_dead, dead)
-        self._judge(frame, row, dead, int(finite.sum()), first, found)
-
-    def _judge(self, frame: Frame, row: int, dead: int, experts: int, first: Place | None, found: Found) -> None:
-        at = place(frame, row, float(dead))
-        if not dead:
-            if self.opened:
-                what = "every expert has load again"
-                found.append((row, finding("recover", "dead_experts", self.key, self.severity, at, what)))
-            self.opened, self.severity = False, Severity.WARN
-            return
-        severity = Severity.FAIL if dead >= self.fail * experts and dead > 1 else Severity.WARN
-        if self.opened and severity <= self.severity:
-            return
-        self.severity = max(severity, self.severity)
-        what = f"{dead} of {experts} experts under {self.share:.0%} of the mean load for {self.steps:.15g} steps"
-        action: Action = "grow" if self.opened else "open"
-        self.opened = True
-        found.append((row, finding(action, "dead_experts", self.key, self.severity, at, what, first=first)))

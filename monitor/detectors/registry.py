@@ -7,10 +7,17 @@ from collections.abc import Mapping
 from trainmon.monitor.detectors.abs_max import AbsMax
 from trainmon.monitor.detectors.base import Detector
 from trainmon.monitor.detectors.batch_ratio import BatchRatio
+from trainmon.monitor.detectors.changes import Changes
 from trainmon.monitor.detectors.clip_rate import ClipRate
 from trainmon.monitor.detectors.co_spike import CoSpike
+from trainmon.monitor.detectors.dead_units import DeadUnits
+from trainmon.monitor.detectors.devices import Devices
+from trainmon.monitor.detectors.eval_tasks import EvalTasks
+from trainmon.monitor.detectors.grad_dead import GradDead
+from trainmon.monitor.detectors.grad_elements import GradElements
 from trainmon.monitor.detectors.grad_norm import GradNorm
 from trainmon.monitor.detectors.heldout import HeldOut
+from trainmon.monitor.detectors.jitter import Jitter
 from trainmon.monitor.detectors.loss_drift import LossDrift
 from trainmon.monitor.detectors.loss_groups import LossGroups
 from trainmon.monitor.detectors.loss_nonfinite import LossNonFinite
@@ -20,12 +27,18 @@ from trainmon.monitor.detectors.loss_shift import LossShift
 from trainmon.monitor.detectors.loss_spike import LossSpike
 from trainmon.monitor.detectors.lr_schedule import LrSchedule
 from trainmon.monitor.detectors.memory import Memory
+from trainmon.monitor.detectors.modality import Modality
 from trainmon.monitor.detectors.moe_balance import MoeBalance
+from trainmon.monitor.detectors.residual import ResidualStream
 from trainmon.monitor.detectors.restarts import Restarts
+from trainmon.monitor.detectors.rewarm import Rewarm
 from trainmon.monitor.detectors.rl_health import RlHealth
+from trainmon.monitor.detectors.samples import Samples
 from trainmon.monitor.detectors.step_time import StepTime
 from trainmon.monitor.detectors.straggler import Straggler
 from trainmon.monitor.detectors.throughput import Throughput
+from trainmon.monitor.detectors.update_ratio import UpdateRatio
+from trainmon.monitor.detectors.waits import Waits
 from trainmon.monitor.thresholds import Thresholds
 
 DETECTORS: tuple[type[Detector], ...] = (
@@ -41,15 +54,28 @@ DETECTORS: tuple[type[Detector], ...] = (
     ClipRate,
     LossGroups,
     RlHealth,
+    GradElements,
+    GradDead,
     StepTime,
     Throughput,
     Memory,
     Straggler,
     MoeBalance,
+    Jitter,
+    Waits,
+    Devices,
     AbsMax,
     LossScale,
     HeldOut,
+    EvalTasks,
+    DeadUnits,
+    UpdateRatio,
+    ResidualStream,
+    Modality,
+    Samples,
     Restarts,
+    Changes,
+    Rewarm,
 )
 
 

@@ -198,7 +198,7 @@ def test_memory_that_creeps_to_its_end_is_a_warning_and_a_jump_is_not() -> None:
     facts = {"total_steps": 4000.0}
     told = run(Memory, [ramped(frame, SHARE, 500, 4000, 1.45)], facts)
     assert [e.kind for e in told.loud][:1] == ["memory_creep"]
-    assert "full near step" in told.loud[0].what
+    assert "out of memory in about" in told.loud[0].what
     assert run(Memory, [scaled(frame, SHARE, 1000, 1e9, 1.15)], facts).loud == []
     assert run(Memory, [frame], facts).loud == []
 
