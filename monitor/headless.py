@@ -7,11 +7,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from trainmon.monitor import check
+from trainmon.monitor import prometheus as prometheus_file
 from trainmon.monitor.document import dumps, episode_entry
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.job import ENDED
@@ -116,8 +118,12 @@ def run_headless(
     until_idle_s: float | None,
     clock: Clock | None = None,
     jobs: JobWatch | None = None,
+    prometheus: Path | None = None,
 ) -> int:
-    """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status."""
+    """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status.
+
+    `prometheus`: a file that is kept up to date for the node exporter.
+    """
     clock = clock or SystemClock()
     stopping = threading.Event()
 
@@ -142,9 +148,11 @@ def run_headless(
         jobs=jobs,
     )
     stream = EventStream(emit)
+    exporter = _Exporter(prometheus, emit, clock)
     session.start()
     try:
-        fleet = _follow(session, stream, stopping, until_idle_s, clock)
+        fleet = _follow(session, stream, stopping, until_idle_s, clock, exporter)
+        exporter.take(fleet, is_last=True)
     finally:
         session.stop()
         signal.signal(signal.SIGTERM, previous)
@@ -154,14 +162,44 @@ def run_headless(
     return status
 
 
+class _Exporter:
+    """Keeps a Prometheus file up to date; what keeps it from that is said once, and tried again."""
+
+    def __init__(self, path: Path | None, emit: Callable[[dict[str, object]], None], clock: Clock) -> None:
+        self._path, self._emit, self._clock = path, emit, clock
+        self._due_s = -math.inf
+        self._problem = ""
+
+    def take(self, fleet: FleetSnapshot, *, is_last: bool = False) -> None:
+        """Writes when it is time to."""
+        now = self._clock.monotonic()
+        if self._path is None or (now < self._due_s and not is_last):
+            return
+        self._due_s = now + prometheus_file.INTERVAL_S
+        try:
+            prometheus_file.write(replace(fleet, taken_at=self._clock.wall()), self._path)
+            self._problem = ""
+        except OSError as error:
+            problem = f"{self._path}: {error.strerror or error}; no figures are given to Prometheus meanwhile"
+            if problem != self._problem:
+                self._problem = problem
+                self._emit({"event": "problem", "text": problem})
+
+
 def _follow(
-    session: Monitor, stream: EventStream, stopping: threading.Event, until_idle_s: float | None, clock: Clock
+    session: Monitor,
+    stream: EventStream,
+    stopping: threading.Event,
+    until_idle_s: float | None,
+    clock: Clock,
+    exporter: _Exporter,
 ) -> FleetSnapshot:
     newest: tuple[int, ...] = ()
     changed_s = clock.monotonic()
     while True:
         fleet = session.latest()
         stream.take(fleet)
+        exporter.take(fleet)
         sys.stdout.flush()
         bytes_read = tuple(file.read_bytes for run in fleet.runs for file in run.files)
         now = clock.monotonic()
@@ -170,7 +208,8 @@ def _follow(
         # A job's last words are not always its last: a requeued attempt may go on in the same file.
         ended = bool(fleet.runs) and not fleet.reading and all(map(_has_ended, fleet.runs))
         patience_s = until_idle_s if until_idle_s is not None else ENDED_QUIET_S if ended else math.inf
-        if stopping.is_set() or now - changed_s >= patience_s or _is_closed(fleet):
+        is_idle = not fleet.reading and now - changed_s >= patience_s
+        if stopping.is_set() or is_idle or _is_closed(fleet):
             return fleet
         stopping.wait(_LOOK_INTERVAL_S)
 
