@@ -37,11 +37,11 @@ def current(jobs: Sequence[JobInfo]) -> JobInfo | None:
     >>> current([JobInfo("1", "TIMEOUT"), JobInfo("3", "PENDING")]).id, current([])
     ('3', None)
     """
-    running = [job for job in jobs if job.state not in ENDED and job.state not in _WAITS]
+    open_ones = [job for job in jobs if job.state not in ENDED and job.ended_at is None]
+    running = [job for job in open_ones if job.state not in _WAITS]
     if running:
         return running[-1]
-    waiting = [job for job in jobs if job.state in _WAITS]
-    # A start that ended and was requeued is told by the one that waits or runs now.
+    waiting = [job for job in open_ones if job.state in _WAITS]
     if waiting:
         return waiting[0]
     return jobs[-1] if jobs else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from trainmon.monitor.slurm import fields
 from trainmon.monitor.slurm.chains import chains
 from trainmon.monitor.slurm.scheduler import Board
 from trainmon.monitor.snapshot import JobInfo
@@ -114,7 +115,7 @@ def match(run: KnownRun, board: Board) -> tuple[JobInfo, ...]:
     if not jobs:
         return ()
     whole = next((chain for chain in chains(board.jobs.values()) if any(job.id in jobs for job in chain)), ())
-    members = {job.id: job for job in whole if job.id in jobs or run.jobs or _follows(job, jobs)} | jobs
+    members = {job.id: job for job in whole if job.id in jobs or run.jobs or _waits_behind(job)} | jobs
     return starts_of(members.values(), board)
 
 
@@ -127,10 +128,9 @@ def starts_of(jobs: Iterable[JobInfo], board: Board) -> tuple[JobInfo, ...]:
     return tuple(sorted(starts, key=lambda job: (job.started_at is None, job.started_at or 0.0, job.id)))
 
 
-def _follows(job: JobInfo, known: dict[str, JobInfo]) -> bool:
-    """Whether a job of the chain comes behind those that wrote the run: it goes on, though elsewhere perhaps."""
-    newest = max((one.started_at or 0.0) for one in known.values())
-    return job.started_at is None or job.started_at > newest
+def _waits_behind(job: JobInfo) -> bool:
+    """Whether a job of the chain is still to come. One that runs has a log of its own, which is a run of its own."""
+    return job.started_at is None and job.ended_at is None and job.state not in fields.ENDED
 
 
 def _by_evidence(run: KnownRun, board: Board) -> dict[str, JobInfo]:

@@ -20,6 +20,7 @@ FIELDS: Final = (
     "JobID", "JobIDRaw", "User", "State", "ExitCode", "Submit", "Start", "End", "Timelimit", "NodeList", "AllocTRES",
     "WorkDir", "Reason", "StdOut", "StdErr", "JobName",
 )  # fmt: skip
+PATHS_SINCE: Final = (24, 5)  # StdOut and StdErr
 # What a job-completion file (``sacct -c``, where there is no slurmdbd) can tell.
 COMPLETION_FIELDS: Final = ("JobID", "State", "Start", "End", "Timelimit", "NodeList", "JobName")
 

@@ -133,6 +133,8 @@ class Scheduler:
             self._complain("squeue", answer)
             return False
         self._use_json = self._version >= squeue.JSON_SINCE
+        if self._version < sacct.PATHS_SINCE:
+            self._sacct_without |= {"stdout", "stderr"}
         who = self._runner.run(["id", "-un"], self._timeout_s)
         self._board = replace(self._board, user=who.stdout.decode("utf-8", "replace").strip() if who.ok else "")
         return True
