@@ -64,10 +64,19 @@ def status_of(words: list[bytes]) -> Status:
     """Four numbers, or five with the mode in hexadecimal."""
     if len(words) not in (4, 5) or (len(words) == 5 and not _HEX.fullmatch(words[4])):
         raise BadAnswer("it sent a file status that is none")
-    dev, ino, size, mtime_ns = map(number, words[:4])
+    dev, ino, size = map(number, words[:3])
+    mtime_ns = _nanoseconds(words[3])
     if size > _MAX_SIZE:
         raise BadAnswer(f"it told of a file of {size} bytes")
     return Status(dev, ino, size, mtime_ns, int(words[4], 16) if len(words) == 5 else None)
+
+
+def _nanoseconds(word: bytes) -> int:
+    """Nanoseconds, as such or as seconds with nine decimals."""
+    seconds, dot, rest = word.partition(b".")
+    if dot and len(rest) != 9:
+        raise BadAnswer("it sent a time that is none")
+    return number(seconds + rest)
 
 
 def stat_or_errno(payload: bytes) -> Status | int:

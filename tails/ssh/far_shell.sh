@@ -12,6 +12,10 @@ files=
 last=none
 guard=
 beats=0
+mtime=%Y000000000
+case $(stat -c %.9Y / 2>/dev/null) in
+*[0-9].[0-9]*) mtime=%.9Y ;; # GNU: to the nanosecond
+esac
 
 packet() { # kind number payload
   printf '%s %08x %08x\n%s' "$1" "$2" "${#3}" "$3"
@@ -23,7 +27,7 @@ plain() { # undoes \0ooo; the dot keeps line ends at the end
 }
 
 look() {
-  stat -L -c '%d %i %s %Y000000000 %f' "$1" 2>/dev/null
+  stat -L -c "%d %i %s $mtime %f" "$1" 2>/dev/null
 }
 
 trouble() { # an errno for a path that cannot be read
@@ -57,7 +61,7 @@ tick() { # number
     fi
   done 2>/dev/null
   now=
-  if [ $# -gt 0 ]; then now=$(stat -L -c '%d %i %s %Y000000000 %f' "$@" 2>/dev/null); fi
+  if [ $# -gt 0 ]; then now=$(stat -L -c "%d %i %s $mtime %f" "$@" 2>/dev/null); fi
   now="$here
 $now"
   if [ "$now" = "$last" ]; then packet T "$number" =; else packet T "$number" "$now"; fi
@@ -99,7 +103,7 @@ part() { # number path offset length
 list_part() { # number paths...
   number=$1
   shift
-  stats=$(stat -L -c '%f %d %i %s %Y000000000' -- "$@" 2>/dev/null)
+  stats=$(stat -L -c "%f %d %i %s $mtime" -- "$@" 2>/dev/null)
   packet L "$number" "$links
 $stats
 

@@ -38,6 +38,7 @@ RETRY_STUCK_S = 300.0  # a reader that hangs on a file system there may stay: no
 STABLE_S = 30.0  # a connection that lasted so long was a good one
 _ASK_BASE = 0x10000000
 _IDLE_S = 0.5
+_MOST_SKEW_S = 1e10
 
 
 class Host:
@@ -234,8 +235,16 @@ class Host:
             if question.take(frame):
                 del self._asks[frame.number]
         elif frame.kind == "h":
-            with contextlib.suppress(ValueError):
-                self.skew_s = float(frame.payload[:32]) - self._clock.wall()
+            self._learn_clock(frame.payload)
+
+    def _learn_clock(self, payload: bytes) -> None:
+        """The clock there against ours, as far as the answer makes sense."""
+        try:
+            skew_s = float(payload[:32]) - self._clock.wall()
+        except ValueError:
+            return
+        if abs(skew_s) < _MOST_SKEW_S:
+            self.skew_s = skew_s
 
     def _lose(self, reason: str, *, is_stuck: bool = False) -> None:
         now = self._clock.monotonic()

@@ -152,6 +152,8 @@ class RemoteFile:
             self._tail = self._tail[:-count] if count else self._tail
             self._head = self._head[:offset]
             self.offset = offset
+            self._turn += 1  # answers on their way are no longer wanted
+            self._is_waiting = False
             self._ask_at = -1.0  # from the next tick on
 
     # -- the host's side ---------------------------------------------------------------------------------------
@@ -178,7 +180,6 @@ class RemoteFile:
         with self._lock:
             if self._ask_at == -1.0:
                 self._ask_at = now + AGAIN_S
-                self._turn += 1  # answers on their way are no longer wanted
             elif self._ask_at is not None and now >= self._ask_at and self._is_up:
                 self._ask()
 

@@ -35,6 +35,7 @@ HOT_FOR_S = 30.0
 _PART_BYTES = 512 << 10
 _OVERLAP_BYTES = 1024
 _HEAD_BYTES = 4096
+_SECOND_NS = 1_000_000_000
 _OWN = 0x7FFFFFFF  # number of a tick
 
 
@@ -130,6 +131,7 @@ class _Polled:
         self.head_is_checked = False
         self.is_asking = False
         self.is_wanted = False
+        self.check_again_at = 0.0
 
 
 class ShellSide:
@@ -201,6 +203,10 @@ class ShellSide:
 
     def beat(self, now: float) -> float:
         """Does what is due; when there is something to do next."""
+        for place, polled in self._polled.items():
+            if polled.check_again_at and now >= polled.check_again_at and place in self._files:
+                polled.check_again_at, polled.is_wanted = 0.0, True
+                self._serve(self._files[place], polled)
         if now >= self._tick_at and not self._is_ticking:
             self._is_ticking = True
             self._tick_at = now + (TICK_HOT_S if now - self._changed_at < HOT_FOR_S else TICK_COLD_S)
@@ -290,6 +296,8 @@ class ShellSide:
         polled.credit -= len(data)
         polled.tail = (polled.tail + data)[-_OVERLAP_BYTES:]
         polled.told = status
+        if data and status.mtime_ns % _SECOND_NS == 0:  # coarse time stamps: a change may not show in them
+            polled.check_again_at = self._clock.monotonic() + 1.5
         file.answer_data(question.turn, status, at, data)
         if data and polled.offset < status.size:
             self._serve(file, polled)

@@ -1,0 +1,199 @@
+"""Connections that break in every way: nothing is lost, nothing comes twice, and the reader there does not stay."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.sshd import Sshd
+from tests.tails.ssh.server import CLOCK, Near, options_for, readers, server
+from trainmon.tails.ssh import host as host_module
+
+Connect = Callable[..., Near]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries again soon: what is tested is that it does, not how long it waits."""
+    monkeypatch.setattr(host_module, "RETRY_FIRST_S", 0.1)
+    monkeypatch.setattr(host_module, "RETRY_LAST_S", 0.3)
+    monkeypatch.setattr(host_module, "STABLE_S", 0.0)
+
+
+class Writer(threading.Thread):
+    """Appends lines without pause, cut anywhere."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self.path = path
+        self.content = b""
+        self.is_stopped = False
+
+    def run(self) -> None:
+        chance = random.Random(0)
+        with self.path.open("ab", buffering=0) as out:
+            while not self.is_stopped:
+                piece = chance.randbytes(chance.randint(1, 3000))
+                out.write(piece)
+                self.content += piece
+                time.sleep(0.002)
+
+
+def test_sessions_killed_mid_record(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    near = connect(far)
+    path = tmp_path / "a.log"
+    path.touch()
+    got = near.follow(path)
+    writer = Writer(path)
+    writer.start()
+    for _ in range(3):
+        size = len(got.data)
+        got.until_true(lambda size=size: len(got.data) > size + 50_000)  # type: ignore[misc]
+        far.drop_connections()
+    writer.is_stopped = True
+    writer.join()
+    got.until(writer.content)
+    assert got.events == ["appeared"]
+    assert near.host.connections >= 2
+
+
+def test_a_killed_reader_is_started_again(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    near = connect(far)
+    path = tmp_path / "a.log"
+    path.write_bytes(b"one\n")
+    got = near.follow(path)
+    got.until(b"one\n")
+    for pid in readers(far):
+        os.kill(pid, signal.SIGKILL)
+    with path.open("ab") as out:
+        out.write(b"two\n")
+    got.until(b"one\ntwo\n")
+    assert near.host.problem == "" or "lost" in near.host.problem
+
+
+def test_rotated_while_nobody_looked(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    """A drop, and what was written meanwhile lies in the file that was renamed."""
+    near = connect(far)
+    path = tmp_path / "a.log"
+    path.write_bytes(b"one\n")
+    got = near.follow(path)
+    got.until(b"one\n")
+    far.drop_connections(signal.SIGKILL)
+    with path.open("ab") as out:
+        out.write(b"two\n")
+    path.rename(tmp_path / "a.log.1")
+    path.write_bytes(b"three\n")
+    got.until(b"one\ntwo\nthree\n")
+
+
+def test_truncated_while_nobody_looked(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    near = connect(far)
+    path = tmp_path / "a.log"
+    path.write_bytes(b"one\n" * 100)
+    got = near.follow(path)
+    got.until(b"one\n" * 100)
+    far.drop_connections(signal.SIGKILL)
+    path.write_bytes(b"another file\n" * 200)
+    got.until(b"another file\n" * 200)
+    assert got.older == [b"one\n" * 100]
+
+
+def test_the_host_goes_down_and_comes_back(tmp_path: Path, connect: Connect) -> None:
+    with server(tmp_path / "own") as own:
+        near = connect(own)
+        path = tmp_path / "a.log"
+        path.write_bytes(b"one\n")
+        got = near.follow(path)
+        got.until(b"one\n")
+        own.stop()
+        near.host.master.renew(is_stuck=True)
+        got.until_true(lambda: "refused" in got.follower.problem, 20.0)
+        assert "connecting again" in got.follower.problem
+        with path.open("ab") as out:
+            out.write(b"two\n")
+        own.start()
+        got.until(b"one\ntwo\n")
+        got.until_true(lambda: got.follower.problem == "")
+
+
+def test_a_stalled_link_is_told_and_survived(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes and nothing is closed: the screen says so, and what is read on is right."""
+    monkeypatch.setattr(host_module, "UNSURE_S", 0.5)  # the beat is every 2 s: told at once when it is stopped
+    with server(tmp_path / "own") as own:
+        near = connect(own)
+        path = tmp_path / "a.log"
+        path.write_bytes(b"one\n")
+        got = near.follow(path)
+        got.until(b"one\n")
+        pids = [own.pid, *own.connections()]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        got.until_true(lambda: "nothing was heard" in near.host.problem)
+        with path.open("ab") as out:
+            out.write(b"two\n")
+        assert got.data == b"one\n"
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        got.until(b"one\ntwo\n")
+
+
+def test_a_link_that_stays_stalled_is_given_up(
+    tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_module, "GIVE_UP_S", 3.5)
+    with server(tmp_path / "own") as own:
+        near = connect(own)
+        path = tmp_path / "a.log"
+        path.write_bytes(b"one\n")
+        got = near.follow(path)
+        got.until(b"one\n")
+        stopped = own.connections()
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        with path.open("ab") as out:
+            out.write(b"two\n")
+        got.until(b"one\ntwo\n")  # over a new connection: the old processes still stand
+        assert near.host.connections == 2
+        for pid in stopped:
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_limits_of_silence() -> None:
+    """The issue's: a dead link is known within 10 s, and the age of the data is on the screen within 2 s of doubt."""
+    assert host_module.DEAD_S <= 10.0
+    assert host_module.UNSURE_S - 2 * host_module.BEAT_S <= 2.0
+
+
+def test_the_reader_there_ends_with_the_connection(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    before = set(readers(far))
+    near = connect(far)
+    got = near.follow(tmp_path / "a.log")
+    got.until_true(lambda: bool(set(readers(far)) - before))
+    ours = set(readers(far)) - before
+    near.close()
+    end = CLOCK.monotonic() + 20
+    while set(readers(far)) & ours and CLOCK.monotonic() < end:
+        time.sleep(0.05)
+    assert not set(readers(far)) & ours
+
+
+def test_nothing_is_written_there(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    path = tmp_path / "logs" / "a.log"
+    path.write_bytes(b"one\n")
+    before = {place: place.stat().st_mtime_ns for place in (tmp_path / "logs", path)}
+    got = connect(far).follow(path)
+    got.until(b"one\n")
+    assert list((tmp_path / "logs").iterdir()) == [path]
+    assert before == {place: place.stat().st_mtime_ns for place in before}
+
+
+def test_options_are_for_one_host(sshd: Sshd) -> None:
+    assert options_for(sshd).arguments() == ["-F", str(sshd.config)]
