@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from trainmon.tails.formats.digits import read_numbers
 from trainmon.tails.formats.raw_values import Columns, RawValues
+from trainmon.tails.formats.skeleton import RowValues
 from trainmon.tails.record import Block, FloatArray, Mark, MarkArray, TimeKind
 
 _NAN = math.nan
@@ -63,6 +64,18 @@ class BlockBuilder:
             self._shape = shape
         self._rows.append((_NAN if step is None else step, _NAN if time is None else time, offset, line_no, values))
 
+    def add_rows(
+        self,
+        rows: Iterable[tuple[float, float, int, int, Mapping[str, float | None]]],
+        step_key: str,
+        time_kind: TimeKind,
+    ) -> None:
+        """Adds many records: (step, time, offset, line number, values), NaN for a step or time that is not known."""
+        if (step_key, time_kind) != self._shape:
+            self._close()
+            self._shape = (step_key, time_kind)
+        self._rows += rows
+
     def take(self) -> list[Block]:
         """The blocks gathered since the last call."""
         self._close()
@@ -94,11 +107,15 @@ class BlockBuilder:
 def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:
     """Columns and marks of `rows`. Rows of the same keys are filled in together."""
     raw: dict[Columns, tuple[list[int], list[bytes]]] = {}
+    parsed: dict[tuple[tuple[str, ...], int], tuple[list[int], list[int], FloatArray]] = {}
     read: dict[tuple[str, ...], tuple[list[int], list[list[float | None]]]] = {}
     for index, values in enumerate(rows):
         if isinstance(values, RawValues):
             places, lines = raw.setdefault(values.columns, ([], []))
             lines.append(values.line)
+        elif isinstance(values, RowValues):
+            places, numbers, _ = parsed.setdefault((values.names, id(values.matrix)), ([], [], values.matrix))
+            numbers.append(values.row)
         else:
             places, cells = read.setdefault(tuple(values), ([], []))
             cells.append(list(values.values()))
@@ -106,6 +123,8 @@ def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArr
     filler = _Filler(len(rows))
     for shape, (places, lines) in raw.items():
         filler.fill(shape.names, places, read_numbers(shape.numbers, lines), None)
+    for (names, _), (places, numbers, whole) in parsed.items():
+        filler.fill(names, places, whole[numbers], None)
     for keys, (places, cells) in read.items():
         matrix = np.array(cells, np.float64).reshape(len(places), len(keys))  # None becomes NaN
         filler.fill(keys, places, matrix, cells)

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from trainmon.tails.record import FloatArray
 
 _SHAPE = re.compile(rb"([-+]?)(\d*)(?:\.(\d*))?(?:[eE]([-+]?)(\d{1,3}))?")
-_MAX_DIGITS = 15
-_MAX_POWER = 22
-_POWERS = np.array([10.0**power for power in range(_MAX_POWER + 1)])
+MAX_DIGITS = 15
+MAX_POWER = 22
+POWERS = np.array([10.0**power for power in range(MAX_POWER + 1)])
 _FEW = 6  # rows for which the vectors are not worth their set-up
 _ZERO = 48
 
 
 class NumberAt:
-    """The number at bytes `start` to `end` of lines of one outline.
+    """The number at bytes `start` to `end` of lines of one outline. `is_plain`: lines are read together.
 
     >>> number = NumberAt(b"loss: 0.000E-00 |", 6, 15)
     >>> number.read([b"loss: 2.125E-01 |", b"loss: 9.007E+00 |"][:1])
@@ -33,8 +33,8 @@ class NumberAt:
     def __init__(self, outline: bytes, start: int, end: int) -> None:
         self.start, self.end = start, end
         match = _SHAPE.fullmatch(outline, start, end)
-        self._is_vector = match is not None and 0 < len(match[2] + (match[3] or b"")) <= _MAX_DIGITS
-        if match is None or not self._is_vector:
+        self.is_plain = match is not None and 0 < len(match[2] + (match[3] or b"")) <= MAX_DIGITS
+        if match is None or not self.is_plain:
             return
         self._sign = -1.0 if match[1] == b"-" else 1.0
         self._places = [*range(*match.span(2)), *(range(*match.span(3)) if match[3] else ())]
@@ -46,17 +46,17 @@ class NumberAt:
 
     def read(self, lines: list[bytes], matrix: NDArray[np.uint8] | None = None) -> FloatArray:
         """(lines,) float64. `matrix`: the same lines as (lines, bytes) uint8, if there are enough of them."""
-        if matrix is None or not self._is_vector:
+        if matrix is None or not self.is_plain:
             start, end = self.start, self.end
             return np.array([float(line[start:end]) for line in lines])
         mantissa = (matrix[:, self._places] - float(_ZERO)) @ self._weights * self._sign
         if not self._exponent:
-            return np.asarray(mantissa / _POWERS[self._decimals])
+            return np.asarray(mantissa / POWERS[self._decimals])
         exponent = (matrix[:, self._exponent].astype(np.int64) - _ZERO) @ self._exponent_weights
         power = exponent * self._exponent_sign - self._decimals
-        size = np.minimum(np.abs(power), _MAX_POWER)
-        values = np.where(power < 0, mantissa / _POWERS[size], mantissa * _POWERS[size])
-        for row in np.flatnonzero(np.abs(power) > _MAX_POWER).tolist():
+        size = np.minimum(np.abs(power), MAX_POWER)
+        values = np.where(power < 0, mantissa / POWERS[size], mantissa * POWERS[size])
+        for row in np.flatnonzero(np.abs(power) > MAX_POWER).tolist():
             values[row] = float(lines[row][self.start : self.end])
         return np.asarray(values)
 

@@ -10,11 +10,20 @@ from trainmon.tails.formats.digits import NumberAt
 class Columns:
     """Names and places of the metrics in lines of one outline."""
 
-    __slots__ = ("names", "numbers")
+    __slots__ = ("_of_rank", "names", "numbers")
 
     def __init__(self, names: tuple[str, ...], outline: bytes, spans: list[tuple[int, int]]) -> None:
         self.names = names
         self.numbers = [NumberAt(outline, start, end) for start, end in spans]
+        self._of_rank: dict[str, Columns] = {}
+
+    def of_rank(self, rank: str) -> Columns:
+        """The same with the rank in each name."""
+        if rank not in self._of_rank:
+            own = Columns(tuple(f"{name}{{rank={rank}}}" for name in self.names), b"", [])
+            own.numbers = self.numbers
+            self._of_rank[rank] = own
+        return self._of_rank[rank]
 
 
 class RawValues(Mapping[str, float | None]):
@@ -30,6 +39,10 @@ class RawValues(Mapping[str, float | None]):
     def __init__(self, columns: Columns, line: bytes) -> None:
         self.columns = columns
         self.line = line
+
+    def of_rank(self, rank: str) -> RawValues:
+        """The same with the rank in each name."""
+        return RawValues(self.columns.of_rank(rank), self.line)
 
     def __getitem__(self, key: str) -> float:
         if key not in self.columns.names:

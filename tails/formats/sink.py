@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from trainmon.tails.formats.bar import Bar, BarKind
 from trainmon.tails.formats.builder import BlockBuilder
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.ranks import RankVoices
+from trainmon.tails.formats.stretch import Known, Stretch
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
+from trainmon.tails.prefix import Prefix
 from trainmon.tails.record import Fact, Note, Parsed, TimeKind
 from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
@@ -78,6 +80,53 @@ class Sink:
             self._has_primary = True
             self._held.clear()
         self._add(reading, line)
+
+    def emit_many(self, lines: Sequence[Known], read: Stretch) -> None:
+        """Takes the records of `lines`, as `emit` takes them one by one."""
+        rows: list[tuple[float, float, int, int, Mapping[str, float | None]]] = []
+        shape = (self.step_key, TimeKind.NONE)
+        ones = zip(lines, read.steps, read.totals, read.times, read.prefixes, read.values, strict=True)
+        for (known, _, offset, line_no), step, total, time, prefix, values in ones:
+            if not self._has_primary and known.bulk is not None and known.bulk.trains:
+                self._has_primary = True
+                self._held.clear()
+            if self._is_duplicate(step, values):
+                continue
+            if prefix.rank and self._voices.is_echo(prefix.rank, step):
+                values = values.of_rank(prefix.rank)
+            else:
+                self.step, self.step_key = step, known.template.shape.step_key or self.step_key
+            if total == total and (total, None) != self._newest_total:
+                self._newest_total = (total, None)
+                if total > 0:
+                    self.fact("total_steps", total, line_no)
+            kind = prefix.time_kind
+            if time == time:
+                time, kind = self._dated(time, kind, prefix)
+            if (self.step_key, kind) != shape:
+                self._builder.add_rows(rows, *shape)
+                rows, shape = [], (self.step_key, kind)
+            rows.append((step, time, offset, line_no, values))
+            self.dialects[known.template.dialect] += 1
+        if rows:
+            self._builder.add_rows(rows, *shape)
+            self.has_records = True
+
+    def _dated(self, time: float, kind: TimeKind, prefix: Prefix) -> tuple[float, TimeKind]:
+        """As `_time` for a prefix that tells `time`; NaN where the records have the bars' clock."""
+        if self._reads_bars is None:
+            self._reads_bars = False
+        if self._reads_bars:
+            return math.nan, TimeKind.NONE
+        return (self._of_day(time), kind) if prefix.is_clock else (time, kind)
+
+    def _of_day(self, time: float) -> float:
+        """A clock without a date: it starts again each midnight."""
+        before, days = self._clock
+        if time + _HALF_DAY_S < before:
+            days += 86400.0
+        self._clock = (time, days)
+        return time + days
 
     def _secondary(self, reading: Reading, line: Line) -> None:
         """A second account of the steps counts only while the file has no first one; what it says of held-out data
@@ -167,11 +216,7 @@ class Sink:
             return reading.time, TimeKind.NAIVE
         if prefix.time is None or not prefix.is_clock:
             return prefix.time, prefix.time_kind
-        before, days = self._clock  # a clock without a date: it starts again each midnight
-        if prefix.time + _HALF_DAY_S < before:
-            days += 86400.0
-        self._clock = (prefix.time, days)
-        return prefix.time + days, prefix.time_kind
+        return self._of_day(prefix.time), prefix.time_kind
 
     def fact(self, key: str, value: float | str, line_no: int) -> None:
         """Takes one fact; it is passed on when it is new or changed."""

@@ -21,8 +21,10 @@ from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.folded import Folds
 from trainmon.tails.formats.foreign import in_english, may_be_foreign
 from trainmon.tails.formats.line import Dialect, Line
-from trainmon.tails.formats.places import DIGITS, Outlines
+from trainmon.tails.formats.places import DIGITS, Loose, Outlines, Places
 from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.skeleton import skeletons
+from trainmon.tails.formats.stretch import Known, stretch_of
 from trainmon.tails.formats.wrapped import unwrap
 from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
 from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
@@ -33,6 +35,7 @@ _MAX_LINE = 1 << 20
 _HEAD = 1 << 16
 _MAX_NOTE = 500
 _SNIFF = 0.1
+_TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
 _GLUED = "slurmstepd: error:"  # written by another process into the middle of a line
 
@@ -96,21 +99,47 @@ class Stdout(LineFormat):
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
         """Reads whole lines, or lines up to a frame's end."""
         lines = data.split(b"\n")
-        outlines = data.translate(DIGITS).split(b"\n")
+        outline_data = data.translate(DIGITS)
+        outlines = outline_data.split(b"\n")
+        bones: list[bytes] = []
         if not lines[-1]:
             lines.pop()
-        dull = self._outlines.dull
-        for raw, outline in zip(lines, outlines, strict=False):
-            if outline not in dull or self._busy:
+        dull, places = self._outlines.dull, self._outlines.places
+        together: list[Known] = []
+        for index, (raw, outline) in enumerate(zip(lines, outlines, strict=False)):
+            known: Places | Loose | None = None
+            if not self._busy:
+                known = places.get(outline)
+                if known is None and self._outlines.loose and outline not in dull and b"\r" not in raw:
+                    bones = bones or skeletons(outline_data)
+                    known = self._outlines.loose_of(bones[index], outline, raw)
+            if known is not None and known.bulk is not None:
+                together.append((known, raw, offset, line_no))
+            elif outline not in dull or self._busy:
+                if together:
+                    self._read_together(together)
+                    together = []
                 if b"\r" in raw:
                     self._frames(raw, outline, offset, line_no)
                 elif raw:
                     self._line(raw, outline, offset, line_no)
             offset += len(raw) + 1
             line_no += 1
+        self._read_together(together)
         parsed = self._sink.take()
         parsed.lines = data.count(b"\n")
         return parsed
+
+    def _read_together(self, lines: list[Known]) -> None:
+        """Reads lines of known outlines."""
+        # The first may go on from a frame that had the time.
+        alone = 1 if lines and lines[0][3] == self._line_prefix[0] else 0
+        read = stretch_of(lines[alone:]) if len(lines) >= _TOGETHER else None
+        for _, raw, offset, line_no in lines if read is None else lines[:alone]:
+            self._line(raw, raw.translate(DIGITS), offset, line_no)
+        if read is not None:
+            self._look_at_frame()
+            self._sink.emit_many(lines[alone:], read)
 
     def finish(self) -> Parsed:
         """Gives what was held back."""

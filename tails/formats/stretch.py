@@ -1,0 +1,101 @@
+"""Lines of known outlines or skeletons that follow each other, read together: as `Sink.emit` reads them one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from trainmon.tails.formats.digits import read_numbers
+from trainmon.tails.formats.places import Bulk, Loose, Places
+from trainmon.tails.formats.raw_values import RawValues
+from trainmon.tails.formats.skeleton import RowValues
+from trainmon.tails.prefix import NO_PREFIX, Prefix
+from trainmon.tails.record import FloatArray
+
+Known = tuple[Places | Loose, bytes, int, int]  # how it is read, the line, its offset and number
+_NAN = float("nan")
+_FEW = 32
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Stretch:
+    """(n,) lines: their steps, totals and times (NaN without), prefixes (which hold no time), and metrics."""
+
+    steps: list[float]
+    totals: list[float]
+    times: list[float]
+    prefixes: list[Prefix]
+    values: list[RawValues] | list[RowValues] | list[RawValues | RowValues]
+
+
+def stretch_of(lines: list[Known]) -> Stretch | None:
+    """`lines` read, all of which have `bulk`; None when one of them must be read alone."""
+    groups = _groups(lines)
+    if len(groups) == 1:
+        return _read(groups[0][0], [line[1] for line in lines])
+    parts: list[Stretch] = []
+    places: list[int] = []
+    for known, indices in groups:
+        part = _read(known, [lines[index][1] for index in indices])
+        if part is None:
+            return None
+        parts.append(part)
+        places += indices
+    order = np.argsort(places).tolist()
+    return Stretch(
+        _ordered([one for part in parts for one in part.steps], order),
+        _ordered([one for part in parts for one in part.totals], order),
+        _ordered([one for part in parts for one in part.times], order),
+        _ordered([one for part in parts for one in part.prefixes], order),
+        _ordered([one for part in parts for one in part.values], order),
+    )
+
+
+def _groups(lines: list[Known]) -> list[tuple[Places | Loose, list[int]]]:
+    """Lines that are read by the same rule; outlines of few lines are read by their common skeleton."""
+    groups: dict[int, tuple[Places | Loose, list[int]]] = {}
+    for index, (known, *_) in enumerate(lines):
+        groups.setdefault(id(known), (known, []))[1].append(index)
+    if len(groups) > 1:
+        for known, indices in list(groups.values()):
+            if isinstance(known, Places) and known.loose is not None and len(indices) < _FEW:
+                del groups[id(known)]
+                groups.setdefault(id(known.loose), (known.loose, []))[1].extend(indices)
+    return list(groups.values())
+
+
+def _ordered(values: list[T], order: list[int]) -> list[T]:
+    return [values[index] for index in order]
+
+
+def _read(known: Places | Loose, raws: list[bytes]) -> Stretch | None:
+    bulk = known.bulk
+    assert bulk is not None
+    if isinstance(known, Places):
+        heads: FloatArray | None = read_numbers(bulk.heads, raws)
+        values: list[RawValues] | list[RowValues] = [RawValues(known.columns, raw) for raw in raws]
+    else:
+        heads = known.reader.read(raws)
+        if heads is None:
+            return None
+        matrix = heads[:, len(bulk.heads) :]
+        values = [RowValues(known.template.keys, matrix, row) for row in range(len(raws))]
+    assert heads is not None
+    begun = _prefixes(bulk, raws)
+    if begun is None:
+        return None
+    totals = heads[:, 1].tolist() if len(bulk.heads) > 1 else [_NAN] * len(raws)
+    return Stretch(heads[:, 0].tolist(), totals, begun[1], begun[0], values)
+
+
+def _prefixes(bulk: Bulk, raws: list[bytes]) -> tuple[list[Prefix], list[float]] | None:
+    if bulk.prefix is None:
+        return [NO_PREFIX] * len(raws), [_NAN] * len(raws)
+    found = bulk.prefix.read(raws)
+    if found is None:
+        return None
+    prefixes, times = found
+    return prefixes, [_NAN] * len(raws) if times is None else times.tolist()
