@@ -247,12 +247,13 @@ def serve(
     clock: Clock | None = None,
     stop_event: threading.Event | None = None,
     faults: Sequence[Fault] = DEFAULT_SCRIPT,
+    runs: Sequence[RunSpec] = DEFAULT_RUNS,
 ) -> None:
     """Writes the history, then goes live; returns when `stop_event` is set or all runs have ended.
 
     For a thread of its own: run by run, the history is on disk before the next one is begun.
     """
-    Simulation(out_dir, seed=seed, faults=faults, clock=clock).run_live(stop_event or threading.Event())
+    Simulation(out_dir, seed=seed, faults=faults, runs=runs, clock=clock).run_live(stop_event or threading.Event())
 
 
 def write_finished(
@@ -261,6 +262,7 @@ def write_finished(
     clock: Clock | None = None,
     faults: Sequence[Fault] = DEFAULT_SCRIPT,
     live_s: float = STORY_S,
+    runs: Sequence[RunSpec] = DEFAULT_RUNS,
 ) -> None:
     """Writes at once what `serve` would have written after `live_s` seconds: the demo's whole story."""
-    Simulation(out_dir, seed=seed, faults=faults, clock=clock).run_to_end(live_s)
+    Simulation(out_dir, seed=seed, faults=faults, runs=runs, clock=clock).run_to_end(live_s)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from trainmon.commands.common import fail
 from trainmon.commands.watch import show
+
+if TYPE_CHECKING:
+    from trainmon.monitor.simulate_faults import Fault
+    from trainmon.monitor.simulate_model import RunSpec
 
 
 @click.command(epilog="Exit status: 0, or that of `watch`.")
@@ -17,23 +23,35 @@ from trainmon.commands.watch import show
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write the runs' logs here and end; no screen."
 )
 @click.option("--keep", is_flag=True, help="Keep the temporary directory with the logs.")
-def demo(seed: int, out: Path | None, keep: bool) -> None:
+@click.option("--faults", multiple=True, metavar="NAME,...", help="These: NAME, NAME:SIZE, NAME@STEP, RUN/NAME; none.")
+@click.option("--runs", type=click.IntRange(1, 200), help="How many runs (5).")
+@click.option("--ranks", type=click.IntRange(1, 100_000), help="Ranks of each run.")
+@click.option("--moe", is_flag=True, help="Only mixtures of experts.")
+def demo(
+    seed: int, out: Path | None, keep: bool, faults: tuple[str, ...], runs: int | None, ranks: int | None, moe: bool
+) -> None:
     """Watch simulated runs that meet trouble within a minute: real log files, written as they would be."""
     from trainmon.monitor import simulate
+    from trainmon.monitor.simulate_choice import choose_faults, choose_runs
 
+    specs = choose_runs(simulate.DEFAULT_RUNS, runs, ranks, moe)
+    try:
+        script = choose_faults(faults, specs)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     if out is not None:
         try:
-            simulate.write_finished(out, seed=seed)
+            simulate.write_finished(out, seed=seed, faults=script, runs=specs)
         except OSError as error:
             fail(f"{out}: {error.strerror or error}; give a directory that can be written")
         click.echo(f"wrote simulated runs below {out}; try: trainmon check {out}")
         return
     if not sys.stdout.isatty():
         fail("standard output is no terminal; `trainmon demo --out DIR` only writes the logs")
-    _demo(seed, keep)
+    _demo(seed, keep, script, specs)
 
 
-def _demo(seed: int, keep: bool) -> None:
+def _demo(seed: int, keep: bool, script: Sequence[Fault], specs: Sequence[RunSpec]) -> None:
     import shutil
     import tempfile
     import threading
@@ -45,7 +63,10 @@ def _demo(seed: int, keep: bool) -> None:
     directory = Path(tempfile.mkdtemp(prefix="trainmon-demo-"))
     stop = threading.Event()
     writer = threading.Thread(
-        target=simulate.serve, args=(directory, seed, SystemClock(), stop), name="trainmon-demo", daemon=True
+        target=simulate.serve,
+        args=(directory, seed, SystemClock(), stop, script, specs),
+        name="trainmon-demo",
+        daemon=True,
     )
     writer.start()
     try:
