@@ -188,6 +188,8 @@ class TrainmonApp(App[None]):
         self._show()
 
     def _show(self) -> None:
+        if not self.screen_stack:  # the screens are being closed, the timers not yet
+            return
         screen = self.screen
         if isinstance(screen, MonitorScreen):
             screen.show(self.fleet)

@@ -31,6 +31,12 @@ class Layer:
     share: FloatArray
 
     @property
+    def usual_mean(self) -> float | None:
+        """The mean load of its experts, as it mostly was; None when nothing was routed."""
+        mean = float(np.mean([float(np.median(thinned(view).values)) for view in self.views]))
+        return mean if mean > 0 else None
+
+    @property
     def maxvio(self) -> float:
         """(max - mean) / mean of the newest loads (METRICS.md, D12)."""
         return float(np.nanmax(self.share)) - 1.0 if np.isfinite(self.share).any() else float("nan")

@@ -9,7 +9,7 @@ from pathlib import Path
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.text import printable
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 
 
 def report_name(run: str, made_at: float) -> str:

@@ -56,8 +56,12 @@ def heat_map(
     ends: tuple[float, float] | None = None,
     *,
     by_change: bool = False,
+    usual_is: float | None = None,
 ) -> HeatMap | None:
-    """The map of `views` (one a layer) from step `ends[0]` to `ends[1]`; None when there is nothing to draw."""
+    """The map of `views` (one a layer) from step `ends[0]` to `ends[1]`; None when there is nothing to draw.
+
+    `usual_is`: what all rows are measured against in place of each one's own usual level.
+    """
     thin = [thinned(view) for view in views]
     whole = _extent(thin)
     if whole is None or columns < 1 or rows < 1:
@@ -66,6 +70,8 @@ def heat_map(
     is_zoomed = stop - start < 0.7 * (whole[1] - whole[0])
     drawn = [window(view, start, stop) for view in views] if is_zoomed else thin
     usual = np.array([float(np.median(view.values)) if view.values.size else np.nan for view in thin])
+    if usual_is is not None:
+        usual = np.where(np.isfinite(usual), usual_is, np.nan)
     log = all(view.low.size == 0 or float(view.low.min()) >= 0 for view in thin) and bool(
         (usual[usual == usual] > 0).all()
     )

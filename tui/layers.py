@@ -30,7 +30,11 @@ _FEWEST_UNKNOWN = 3  # two names that differ in a digit (l1_loss, l2_loss) are n
 _NAME = re.compile(
     r"(?<![A-Za-z])(?:layers?|blocks?|blk|stages?|decoder|encoder|h|l)[._/\-\[ ]{0,2}(\d{1,4})(?!\d)", re.IGNORECASE
 )
-_TITLES = {"moe.imbalance": "expert load, busiest against the mean", "grad.rank_norm": "gradient norm"}
+_TITLES = {
+    "tensor.abs_max": "AbsMax",
+    "moe.imbalance": "expert load, busiest against the mean",
+    "grad.rank_norm": "gradient norm",
+}
 
 
 @dataclass(frozen=True, slots=True)

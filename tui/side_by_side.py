@@ -7,6 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from trainmon.monitor.alignment import tokens_per_batch
+from trainmon.monitor.compare import Comparison
+from trainmon.monitor.finding import Severity
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot
@@ -16,10 +19,12 @@ from trainmon.tui.axis import mapping, tokens_at
 from trainmon.tui.chart import Chart
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.curve import Curve, curve_of
+from trainmon.tui.difference import difference, placed
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.levels import thinned
 from trainmon.tui.look import LINE_STYLES
 from trainmon.tui.slots import series_chart
-from trainmon.tui.span import Line, Span, fit
+from trainmon.tui.span import Line, Span, clip, fit, fit_middle, wrap
 
 SIGNALS = ("loss.train", "grad.norm", "sys.step_time")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -43,20 +48,20 @@ def _loss_x(run: RunSnapshot, axis: str) -> FloatArray | None:
     """The x of each value of the loss; None where the log does not tell."""
     view = run.series.get(SignalKey("loss.train"))
     if view is None or axis == "step":
-        return None if view is None else view.steps
-    along = mapping(run, view, axis)
+        return None if view is None else thinned(view).steps
+    along = mapping(run, thinned(view), axis)
     return None if along is None else along.x
 
 
 def best_axis(runs: list[RunSnapshot]) -> str:
     """Tokens where batches differ (METRICS.md), else steps."""
-    batches = {run.facts.get("tokens_per_batch") for run in runs}
+    batches = {tokens_per_batch(run) for run in runs}
     return "tokens" if len(batches) > 1 and not without(runs, "tokens") else "step"
 
 
 def overlay_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[Chart, ...]:
     """One chart a signal with the curve of every run, its letter at its end."""
-    charts = []
+    charts: list[Chart] = []
     for number, signal in enumerate(SIGNALS):
         curves, key = [], []
         for place, run in enumerate(runs):
@@ -65,13 +70,45 @@ def overlay_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[
                 curves.append(made[0])
                 key.append(made[1].key)
         if curves:
-            charts.append(_chart(signal, tuple(curves), (axis, *key), str(number + 1), axis))
+            charts.append(_chart(signal, tuple(curves), (axis, *key), str(len(charts) + 1), axis))
+        if not number and (gap := _gap_chart(runs, axis, (axis, *key), str(len(charts) + 1))) is not None:
+            charts.append(gap)
     return tuple(charts)
+
+
+def _gap_chart(runs: list[RunSnapshot], axis: str, key: tuple[object, ...], number: str) -> Chart | None:
+    """The loss of every other run less that of the first, at the same x."""
+    placed_runs = [placed(run, "loss.train", axis) for run in runs]
+    first = placed_runs[0] if placed_runs else None
+    if first is None or not first[0].size:
+        return None
+    curves = [
+        curve
+        for place, other in enumerate(placed_runs[1:], 1)
+        if other is not None
+        and other[0].size
+        and (curve := difference(first, other, letter(place), f"line{place % LINE_STYLES}")) is not None
+    ]
+    if not curves:
+        return None
+    newest = ", ".join(f"{curve.label} {float(curve.values[-1]):+.4f}" for curve in curves)
+    return Chart(
+        "loss less A's at the same x",
+        tuple(curves),
+        ("gap", *key),
+        number=number,
+        value=newest,
+        unit="nats",
+        x_name=axis,
+        threshold=0.0,
+        log_y=False,
+        clip_outliers=True,
+    )
 
 
 def apart_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[Chart, ...]:
     """Signal by signal, one chart a run, all of a signal on the same x axis."""
-    charts = []
+    charts: list[Chart] = []
     for signal in SIGNALS:
         made = [
             (place, one)
@@ -96,7 +133,7 @@ def _curve(
     view = run.series.get(SignalKey(signal))
     if view is None or not view.count:
         return None
-    along = mapping(run, view, axis)
+    along = mapping(run, thinned(view), axis)
     if axis != "step" and along is None:
         return None
     return curve_of(view, label, style, along), series_chart(run, [view], "", glyphs, "")
@@ -116,52 +153,96 @@ _TABLE = (
     ("step", "progress", 8),
     ("loss", "loss.train", 7),
     ("loss at", "same", 14),
+    ("to A", "gap", 8),
     ("best", "best", 7),
+    ("at", "best_at", 8),
     ("tokens/s", "sys.tokens_per_second", 8),
     ("grad norm", "grad.norm", 9),
     ("step time", "sys.step_time", 9),
     ("tokens", "tokens", 8),
+    ("spikes", "spikes", 6),
 )
 
 
 def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs) -> list[Line]:
-    """End values, one run a line; "loss at" compares all runs at the furthest x that all of them reached."""
+    """End values and bests, a run a line; "loss at" compares all at the furthest x that all of them reached."""
     at = common_x(runs, axis)
-    shown = numbers.duration(at) if axis == "time" else numbers.count(at)
+    shown = x_text(axis, at)
     heads = [f"loss at {shown}" if what == "same" else name for name, what, _ in _TABLE]
-    fits, used = [], 3 + 16 + 11
+    fits, used = [], 3 + 14 + 11
     for place, (_, _, cells) in enumerate(_TABLE):
         if used + cells + 1 <= width:
             fits.append(place)
             used += cells + 1
-    name_cells = 16 + max(0, min(30, width - used))
+    name_cells = 14 + max(0, min(30, width - used))
     head = fit("run", name_cells) + "".join(" " + fit(heads[p], _TABLE[p][2], right=True) for p in fits)
     lines: list[Line] = [[Span(f"   {head}  verdict", "heading", "bar"), Span(" " * width, "text", "bar")]]
+    base = value_at(runs[0], axis, at) if runs else math.nan
     for place, run in enumerate(runs):
         line: Line = [Span(f" {letter(place)} ", f"label{place % LINE_STYLES}")]
-        line.append(Span(fit(run.name, name_cells, glyphs.ellipsis), "title"))
+        line.append(Span(fit_middle(run.name, name_cells, glyphs.ellipsis), "title"))
         for p in fits:
             _, what, cells = _TABLE[p]
-            line.append(Span(" " + fit(_value(run, what, axis, at), cells, right=True)))
+            text = _gap(run, axis, at, base) if what == "gap" and place else _value(run, what, axis, at)
+            line.append(Span(" " + fit(text, cells, right=True), "value" if what == "gap" else "text"))
         verdict = f"  {glyphs.verdicts[run.verdict]} {run.verdict.value}"
         lines.append([*line, Span(verdict, VERDICT_STYLES[run.verdict])])
     return lines
 
 
+def x_text(axis: str, x: float) -> str:
+    """A place on the axis, in short."""
+    return numbers.duration(x) if axis == "time" else numbers.count(x)
+
+
+def _gap(run: RunSnapshot, axis: str, at: float, base: float) -> str:
+    value = value_at(run, axis, at)
+    if not (math.isfinite(value) and math.isfinite(base)):
+        return numbers.MISSING
+    return f"{value - base:+.4f}" if abs(value - base) < 10 else f"{value - base:+.3g}"
+
+
 def _value(run: RunSnapshot, what: str, axis: str, at: float) -> str:
-    view = run.series.get(SignalKey("loss.train" if what in ("best", "same", "tokens") else what))
+    view = run.series.get(SignalKey("loss.train" if what in ("best", "best_at", "same", "tokens") else what))
     if what == "progress":
         return numbers.step(math.nan if run.last_step is None else run.last_step)
+    if what == "spikes":
+        return str(sum(one.kind == "spike" and one.severity >= Severity.WARN for one in run.episodes))
     if view is None or not view.values.size:
         return numbers.MISSING
-    if what == "best":
-        return numbers.plain(float(view.values.min()))
+    if what in ("best", "best_at"):
+        best = int(view.low.argmin())
+        return numbers.plain(float(view.low[best])) if what == "best" else numbers.count(float(view.steps[best]))
     if what == "tokens":
-        seen = tokens_at(run, view)
+        seen = tokens_at(run, thinned(view))
         return numbers.MISSING if seen is None else numbers.count(float(seen.max()))
     if what == "same":
         return numbers.plain(value_at(run, axis, at))
     return numbers.with_unit(view.last, view.unit) if what == "sys.step_time" else numbers.plain(view.last)
+
+
+def difference_lines(found: Comparison, width: int, glyphs: Glyphs) -> list[Line]:
+    """What the differences amount to, noise considered, and the settings in which the runs differ."""
+    lines: list[Line] = []
+    for place, one in enumerate(found.differences, 1):
+        head = [Span(f" {letter(place)} ", f"label{place % LINE_STYLES}"), Span("against A: ", "muted")]
+        text = f"{one.verdict} ({one.why})" if one.why else one.verdict
+        lines += [
+            [*(head if not row else [Span(" " * 14)]), Span(piece)] for row, piece in enumerate(wrap(text, width - 15))
+        ]
+    if not found.settings:
+        words = " settings: the logs tell of none in which these runs differ"
+        return [*lines, [Span(clip(words, width, glyphs.ellipsis), "muted")]]
+    names = min(24, max(len(name) for name, _ in found.settings))
+    cells = max(8, min(28, (width - names - 4) // max(1, len(found.standings)) - 1))
+    head_line: Line = [Span(f" {fit('setting', names)}", "heading", "bar")]
+    for place in range(len(found.standings)):
+        head_line.append(Span(f" {fit(letter(place), cells)}", f"label{place % LINE_STYLES}", "bar"))
+    lines.append([*head_line, Span(" " * width, "text", "bar")])
+    for name, values in found.settings:
+        line: Line = [Span(f" {fit(name.replace('_', ' '), names, glyphs.ellipsis)}", "muted")]
+        lines.append([*line, *(Span(f" {fit(value, cells, glyphs.ellipsis)}") for value in values)])
+    return lines
 
 
 def common_x(runs: list[RunSnapshot], axis: str) -> float:
@@ -180,4 +261,4 @@ def value_at(run: RunSnapshot, axis: str, at: float) -> float:
     if not reached.size:
         return math.nan
     nearest = x[reached].max()
-    return float(view.values[reached[x[reached] == nearest][-1]])
+    return float(thinned(view).values[reached[x[reached] == nearest][-1]])

@@ -16,7 +16,7 @@ _MOST_CHANGES = 24  # a batch that changes at every step is no change of the con
 _AT_PEAK = 0.999
 _JUMP = 0.1  # of the peak LR, in one step
 _ABRUPT = 10.0  # times as much as in the steps beside it
-_PLATEAU = 0.05  # of all values at the peak: then where it ends is a change too
+_PLATEAU = 0.1  # of all values exactly at the peak: then where it ends is a change too
 
 
 def ticks_of(run: RunSnapshot, along: Mapping | None = None) -> tuple[Tick, ...]:
@@ -52,11 +52,12 @@ def lr_changes(view: SeriesView) -> tuple[float, ...]:
         return ()
     found: set[float] = set()
     at_peak = np.flatnonzero(lr >= _AT_PEAK * peak)
-    first, last = int(at_peak[0]), int(at_peak[-1])
+    first = int(at_peak[0])
     if lr[0] < 0.7 * peak and first < lr.size - 1:
         found.add(float(steps[first]))
-    if last - first > _PLATEAU * lr.size and last < lr.size - 1:
-        found.add(float(steps[last]))
+    flat = np.flatnonzero(lr >= peak * (1 - 1e-6))
+    if flat[-1] - flat[0] > _PLATEAU * lr.size and flat[-1] < lr.size - 1:
+        found.add(float(steps[flat[-1]]))
     moved = np.abs(np.diff(lr)) / peak
     beside = np.maximum(_shifted(moved, 1), _shifted(moved, -1))
     jumps = np.flatnonzero((moved > _JUMP) & (moved > _ABRUPT * beside)) + 1

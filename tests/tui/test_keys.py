@@ -21,7 +21,7 @@ from trainmon.tui.screens.compare import CompareScreen
 from trainmon.tui.screens.evidence import EvidenceScreen
 from trainmon.tui.screens.experts import ExpertsScreen
 from trainmon.tui.screens.fleet import FleetScreen
-from trainmon.tui.screens.help import HelpPane, HelpScreen
+from trainmon.tui.screens.help import HelpScreen
 from trainmon.tui.screens.inventory import InventoryScreen
 from trainmon.tui.screens.layers import LayersScreen
 from trainmon.tui.screens.log import LogScreen
@@ -33,6 +33,7 @@ from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.filter_bar import FilterBar
 from trainmon.tui.widgets.heat_pane import HeatPane
 from trainmon.tui.widgets.lines import LineList
+from trainmon.tui.widgets.panes import TextList
 
 Check = Callable[[TrainmonApp, Pilot[None], str, str], Awaitable[None]]
 KINDS = {
@@ -60,7 +61,7 @@ def place(app: TrainmonApp) -> int:
 
 def last_place(app: TrainmonApp) -> int:
     pane = app.screen.focused
-    if isinstance(pane, HelpPane):
+    if isinstance(pane, TextList):
         return max(0, pane.count - pane.page)
     if isinstance(pane, HeatPane):
         return len(pane.labels) - 1
@@ -179,7 +180,7 @@ async def toggles_view(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str
     together = len(grid.charts)
     await pilot.press(key)
     await pilot.pause()
-    assert len(grid.charts) == 2 * together
+    assert len(grid.charts) == 2 * (together - 1), "the difference is drawn only in one chart"
     await pilot.press(key)
     await pilot.pause()
     assert len(grid.charts) == together
@@ -444,7 +445,8 @@ async def turns_heat(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) 
     await pilot.press(key)
     await pilot.pause()
     assert screen.by_change != before
-    assert ("usual level" in text_of(app)) == screen.by_change
+    words = "usual level" if kind == keys.LAYERS else "of the layer's mean"
+    assert (words in text_of(app)) == screen.by_change
 
 
 async def fills(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:

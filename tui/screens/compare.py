@@ -7,15 +7,17 @@ from dataclasses import replace
 from textual.app import ComposeResult
 from textual.widget import Widget
 
-from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.monitor.compare import Comparison, compare
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
-from trainmon.tui.axis import AXES
+from trainmon.tui.axis import AXES, why_not
 from trainmon.tui.look import LINE_STYLES
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.charted import Charted
 from trainmon.tui.side_by_side import (
     apart_charts,
     best_axis,
+    difference_lines,
     end_table,
     letter,
     overlay_charts,
@@ -23,11 +25,13 @@ from trainmon.tui.side_by_side import (
 )
 from trainmon.tui.span import Line, Span, clip, width_of
 from trainmon.tui.widgets.chart_grid import ChartGrid
-from trainmon.tui.widgets.panes import TextLines
+from trainmon.tui.widgets.panes import TextLines, TextList
+
+_COMPARED_EVERY_S = 3.0
 
 
 class CompareScreen(Charted):
-    """Loss, gradient norm and step time of all pinned runs; end values below."""
+    """Loss and its difference, gradient norm and step time of all pinned runs; the table and their settings below."""
 
     KIND = keys.COMPARE
     BINDINGS = keys.bindings_of(keys.COMPARE)
@@ -37,16 +41,17 @@ class CompareScreen(Charted):
         self.run_ids = run_ids
         self.axis: str | None = None
         self.apart = False
+        self._found: tuple[tuple[object, ...], float, Comparison] | None = None
 
     def body(self) -> ComposeResult:
         """Head, charts, table."""
         yield TextLines(1, "bar", id="head")
         yield ChartGrid(id="charts")
-        yield TextLines(1, id="table")
+        yield TextList(id="table")
 
     def panes(self) -> list[Widget]:
-        """The charts."""
-        return [self.query_one("#charts", ChartGrid)]
+        """The charts, the table."""
+        return [self.query_one("#charts", ChartGrid), self.query_one("#table", TextList)]
 
     def draw(self, fleet: FleetSnapshot) -> None:
         """See `MonitorScreen`."""
@@ -60,10 +65,24 @@ class CompareScreen(Charted):
         self.query_one("#head", TextLines).show([self._head([run.name for run in runs], axis, width)])
         charts = (apart_charts if self.apart else overlay_charts)(runs, axis, self.glyphs)
         self.query_one("#charts", ChartGrid).show(charts, nothing="none of these runs logs loss, gradient norm or time")
-        table = end_table(runs, axis, width, self.glyphs)
-        pane = self.query_one("#table", TextLines)
-        self.sized(pane, height=min(len(table), max(3, self.app.size.height // 3)))
+        table = end_table(runs, axis, width, self.glyphs) if runs else []
+        pane = self.query_one("#table", TextList)
+        if runs:
+            table += difference_lines(self._compared(runs, axis), width, self.glyphs)
+        self.sized(pane, height=min(len(table), max(4, self.app.size.height // 3)))
         pane.show(table)
+
+    def _compared(self, runs: list[RunSnapshot], axis: str) -> Comparison:
+        """What `trainmon compare` says; worked out anew for new values every few seconds at most."""
+        wanted = (axis, *map(id, runs))
+        now = self.monitor.clock.monotonic()
+        if self._found is not None:
+            key, at, found = self._found
+            if key == wanted or (key[0] == axis and len(key) == len(wanted) and now - at < _COMPARED_EVERY_S):
+                return found
+        found = compare(runs, "loss.train", axis)  # type: ignore[arg-type]
+        self._found = (wanted, now, found)
+        return found
 
     def _head(self, names: list[str], axis: str, width: int) -> Line:
         how = "side by side" if self.apart else "in one chart"
@@ -80,20 +99,32 @@ class CompareScreen(Charted):
         self.show(self.monitor.fleet)
 
     def action_axis(self) -> None:
-        """By step, by tokens or by time, as far as all of them tell."""
+        """By step, tokens, FLOPs or time, as far as all of them tell."""
         runs = [row.run for run_id in self.run_ids if (row := self.monitor.row(run_id)) is not None]
         axis = self.axis or "step"
         after = AXES[AXES.index(axis) + 1 :] + AXES[: AXES.index(axis) + 1]
         lacking = {one: names for one in AXES if (names := without(runs, one))}
         self.axis = next(one for one in after if one not in lacking)
         if lacking:
-            words = (f"no axis by {one}: {', '.join(names[:3])} logs none" for one, names in lacking.items())
-            self.notify("; ".join(words), markup=False)
+            words = (f"{', '.join(names[:3])}: {self._why_not(names[0], one)}" for one, names in lacking.items())
+            self.notify(f"no axis by {'; '.join(words)}", markup=False)
         self.grid.look(replace(self.grid.view, stretch=None, follow=False, cursor=None))
         self.show(self.monitor.fleet)
 
+    def _why_not(self, name: str, axis: str) -> str:
+        run = next((row.run for row in self.monitor.rows if row.run.name == name), None)
+        return axis if run is None else why_not(run, axis) or f"{axis}: it logs no loss"
+
     def action_compare(self) -> None:
         """Is where one is."""
+
+    def copied(self) -> str:
+        """The table as it stands; the chart where the cursor is on one."""
+        if self.focused is self.grid:
+            return super().copied()
+        return "\n".join(
+            "".join(span.text for span in line).rstrip() for line in self.query_one("#table", TextList).text
+        )
 
     def action_open(self) -> None:
         """Enlarges the chart at the cursor."""

@@ -21,7 +21,7 @@ from trainmon.tui.screens.layers import AT_MOST_EVERY_S, size_key
 from trainmon.tui.slots import series_chart, title_of, x_name
 from trainmon.tui.span import Line, Span, fit
 from trainmon.tui.widgets.chart_grid import ChartGrid
-from trainmon.tui.widgets.heat_pane import HeatPane, heat_spans
+from trainmon.tui.widgets.heat_pane import FRAME_ROWS, HeatPane, heat_spans
 from trainmon.tui.widgets.lines import LineList, look_of
 
 _FRAME = 24  # cells of a row of the matrix beside the experts
@@ -128,6 +128,8 @@ class OddList(LineList):
         dead = sum(one.kind == "dead" for one in self.odd)
         hot = len(self.odd) - dead
         text = f" {dead} dead (under {numbers.percent(DEAD_SHARE)} of the mean), {hot} hot (over {HOT:g}x)"
+        if self.size.width < 50:
+            text = f" {dead} dead (<{numbers.percent(DEAD_SHARE)}), {hot} hot (>{HOT:g}x)"
         return [[Span(fit(text, self.size.width), "heading", "bar")]]
 
     def row_key(self, index: int) -> Hashable:
@@ -151,6 +153,9 @@ def odd_line(one: Odd, width: int, glyphs: Glyphs, *, at_cursor: bool) -> Line:
     where = f"layer {one.layer} expert {one.expert}" if one.layer else f"expert {one.expert}"
     age = "" if one.is_judged else f", {numbers.step(one.lasted)} steps so far"
     text = f"{where}: {share} of the mean since step {numbers.step(one.since)}{age}"
+    if width < 50:
+        place = f"L{one.layer} e{one.expert}" if one.layer else f"e{one.expert}"
+        text = f"{place} {share} since {numbers.step(one.since)}{age}"
     head = [Span(glyphs.cursor if at_cursor else " ", "key"), Span(f" {mark} {one.kind:<4} ", style)]
     return [*head, Span(fit(text, max(1, width - 9), glyphs.ellipsis))]
 
@@ -170,7 +175,7 @@ class ExpertsScreen(RunCharted):
 
     def __init__(self, run_id: RunId) -> None:
         super().__init__(run_id)
-        self.by_change = False
+        self.by_change = True
         self._found: tuple[Hashable, float, tuple[Layer, ...], tuple[Odd, ...]] = (None, 0.0, (), ())
         self._map: tuple[Hashable, float, HeatMap | None] = (None, 0.0, None)
 
@@ -203,16 +208,18 @@ class ExpertsScreen(RunCharted):
         self.table.show(layers, nothing)
         self.sized(self.query_one("#odd", OddList), width=max(30, min(64, width * 45 // 100)))
         self.query_one("#odd", OddList).show(odd)
-        self.sized(self.grid, height=7 if height < 30 else 10)
+        spare = height - 4 - max(3, min(len(layers) + 1, height // 3))
+        most = max((len(layer.experts) for layer in layers), default=4)
+        self.sized(self.grid, height=max(7, spare - max(8, most + FRAME_ROWS)) if height >= 24 else 6)
         layer = layers[min(self.table.cursor, len(layers) - 1)] if layers else None
         self.grid.show(self._charts(run, layer.name if layer else ""), nothing="neither MaxVio nor entropy is known")
         heat = self.query_one("#heat", HeatPane)
-        heat.x_name = x_name(run)
+        heat.x_name, heat.against = x_name(run), "of the layer's mean"
         if layer is None:
             heat.show(None, (), [Span(" experts by step", "title", "bar")], "", nothing)
             return
         heat.labels = layer.experts
-        how = "against its own usual level" if self.by_change else "load of each expert"
+        how = "expert by step, against the mean" if self.by_change else "expert by step, load"
         title = [Span(f" layer {layer.name or 'all'}", "title", "bar"), Span(f"  {how}, w other way", "muted", "bar")]
         heat.show(self._heat(heat, layer), layer.experts, title, layer.views[0].unit, "nothing logged yet")
 
@@ -247,7 +254,8 @@ class ExpertsScreen(RunCharted):
         same = isinstance(key, tuple) and key[:-1] == wanted[:-1]
         if key == wanted or (same and now - at < AT_MOST_EVERY_S):
             return drawn
-        drawn = heat_map(layer.views, columns, rows, ends, by_change=self.by_change)
+        mean = layer.usual_mean if self.by_change else None
+        drawn = heat_map(layer.views, columns, rows, ends, by_change=self.by_change, usual_is=mean)
         self._map = (wanted, now, drawn)
         return drawn
 
@@ -258,7 +266,7 @@ class ExpertsScreen(RunCharted):
     # Actions -------------------------------------------------------------------------------------------
 
     def action_heat(self) -> None:
-        """By load, or each expert against its own usual level."""
+        """By load, or against the mean of the layer."""
         self.by_change = not self.by_change
         self.show(self.monitor.fleet)
 

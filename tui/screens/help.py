@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from textual.app import ComposeResult
 from textual.widget import Widget
 
@@ -15,46 +13,7 @@ from trainmon.tui.filter import NUMBERS, TEXTS
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.span import Line, Span, fit, wrap
-from trainmon.tui.widgets.lines import LineList
-from trainmon.tui.widgets.panes import TextLines
-
-
-class HelpPane(LineList):
-    """Lines to read; moving scrolls."""
-
-    shows_cursor = False
-
-    def __init__(self, id: str | None = None) -> None:
-        super().__init__(id)
-        self.text: list[Line] = []
-
-    def show(self, text: list[Line]) -> None:
-        """Replaces the text."""
-        self.text = text
-        self._drawn = []
-        self.redraw()
-
-    @property
-    def count(self) -> int:
-        """Lines."""
-        return len(self.text)
-
-    def move(self, how: str) -> None:
-        """Scrolls: there is nothing to point at."""
-        last = max(0, self.count - self.page)
-        step = {"down": 1, "up": -1, "page_down": self.page - 1, "page_up": 1 - self.page}.get(how, 0)
-        self.top = {"top": 0, "bottom": last}.get(how, max(0, min(last, self.top + step)))
-        self.cursor = self.top
-        self.redraw()
-
-    def row_key(self, index: int) -> Hashable:
-        """What a row shows."""
-        return tuple(self.text[index])
-
-    def row(self, index: int, width: int, at_cursor: bool) -> Line:
-        """One line."""
-        del width, at_cursor
-        return self.text[index]
+from trainmon.tui.widgets.panes import TextLines, TextList
 
 
 class HelpScreen(MonitorScreen):
@@ -70,17 +29,17 @@ class HelpScreen(MonitorScreen):
     def body(self) -> ComposeResult:
         """The text."""
         yield TextLines(1, "bar", id="head")
-        yield HelpPane(id="text")
+        yield TextList(id="text")
 
     def panes(self) -> list[Widget]:
         """The text."""
-        return [self.query_one("#text", HelpPane)]
+        return [self.query_one("#text", TextList)]
 
     def draw(self, fleet: FleetSnapshot) -> None:
         """See `MonitorScreen`."""
         del fleet
         self.query_one("#head", TextLines).show([[Span(" help", "title"), Span("  j k scroll, Esc back", "muted")]])
-        pane = self.query_one("#text", HelpPane)
+        pane = self.query_one("#text", TextList)
         text = help_lines(self.asked_on, self.app.size.width, self.glyphs)
         if text != pane.text:
             pane.show(text)
@@ -112,9 +71,15 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
         (glyphs.severities[Severity.INFO], "info", "INFO: worth knowing, never an alarm"),
         (glyphs.bad, "fail", "on a chart: NaN, Inf or null was logged at this step"),
         (glyphs.cut, "muted", "on a chart: higher than the axis (the first descent of a loss is cut, the rest never)"),
+        (glyphs.point, "value", "on the chart of the loss: an evaluation"),
+        (glyphs.ticks["checkpoint"], "muted", "under a chart: a checkpoint was saved"),
+        (glyphs.ticks["restart"], "key", "under a chart: a restart"),
+        (glyphs.ticks["lr"], "note", "under a chart: the LR ends its warm-up or plateau, or jumps"),
+        (glyphs.ticks["config"], "note", "under a chart: batch size or sequence length changes"),
+        (f"{glyphs.turn[0]}{glyphs.turn[-1]}", "turn8", "on a map of changes: far below, far above"),
         (glyphs.pin, "key", "pinned run; in a log, the line you came for"),
     )
-    lines += [[Span(f"   {glyph}  ", style), Span(text)] for glyph, style, text in rest]
+    lines += [[Span(f"   {glyph:<3}", style), Span(text)] for glyph, style, text in rest]
     for text in (
         "A percentage beside a value compares it with the median of the hundred values before it; "
         "an evaluation with the one before.",

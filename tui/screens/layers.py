@@ -20,7 +20,7 @@ from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.slots import series_chart, x_name
 from trainmon.tui.span import Line, Span, clip, fit
 from trainmon.tui.widgets.chart_grid import ChartGrid
-from trainmon.tui.widgets.heat_pane import HeatPane
+from trainmon.tui.widgets.heat_pane import FRAME_ROWS, HeatPane
 from trainmon.tui.widgets.lines import LineList, look_of
 
 AT_MOST_EVERY_S = 1.0  # a map of a hundred layers is not drawn ten times a second
@@ -56,7 +56,8 @@ class MoverList(LineList):
 
     def head(self) -> list[Line]:
         """The title."""
-        return [[Span(fit(" top movers: newest level against before", self.size.width), "heading", "bar")]]
+        more = "" if self.size.width < 46 else "  newest level against the one before"
+        return [[Span(" top movers", "heading", "bar"), Span(more, "faint", "bar")]]
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
@@ -80,7 +81,8 @@ def mover_line(one: Mover, unit: str, width: int, glyphs: Glyphs, *, at_cursor: 
         Span(f"{fit(one.layer, 5, right=True)} ", "title"),
         Span(f"{fit(by, 7, right=True)} ", "value"),
     ]
-    text = f"{before} {glyphs.arrow} {now} since step {numbers.step(one.since)}"
+    since = f"since step {numbers.step(one.since)}" if width >= 46 else f"@{numbers.count(one.since)}"
+    text = f"{before} {glyphs.arrow} {now} {since}"
     return [*head, Span(clip(text, max(1, width - 15), glyphs.ellipsis), "muted")]
 
 
@@ -90,8 +92,7 @@ class LayersScreen(RunCharted):
     KIND = keys.LAYERS
     BINDINGS = keys.bindings_of(keys.LAYERS)
     DEFAULT_CSS = """
-    LayersScreen #heat { height: 3fr; }
-    LayersScreen #lower { height: 2fr; }
+    LayersScreen #lower { height: 1fr; }
     LayersScreen #movers { width: 46; }
     """
 
@@ -137,7 +138,9 @@ class LayersScreen(RunCharted):
             words = "no per-layer values in this log; log update.ratio or AbsMax by layer every 100 steps"
             self.heat.show(None, (), [Span(" layers", "title", "bar")], "", words)
             self.grid.show((), nothing="")
+            self.query_one("#movers", MoverList).show((), "")
             return
+        self.sized(self.heat, height=max(6, min(len(family.layers) + FRAME_ROWS, (self.app.size.height - 4) * 3 // 5)))
         self._draw_lower(run, family)
         drawn, found = self._drawn(family)
         self.heat.show(drawn, family.layers, self._title(family), family.unit, "nothing logged yet")

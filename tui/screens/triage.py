@@ -17,6 +17,8 @@ from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
 from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar, newest_first
 
+_FEW_LINES = 7
+
 
 class TriageScreen(RunCharted):
     """`n` and `N` walk, `Enter` opens the evidence."""
@@ -91,7 +93,7 @@ class TriageScreen(RunCharted):
         for label, text, style in found:
             for index, piece in enumerate(wrap(text, width - 8)):
                 lines.append([Span(f" {label if index == 0 else '':<5} ", "key"), Span(piece, style)])
-        if self.app.size.height >= 30:  # on a small terminal the charts need the lines
+        if self.app.size.height >= 30 or len(lines) <= _FEW_LINES:  # on a small terminal the charts need the lines
             lines += [
                 [Span(" limit ", "key"), Span(clip(text, width - 8), "muted")] for text in self._limits(run, step)
             ]

@@ -15,7 +15,7 @@ from trainmon.tui.heat import LEVELS, HeatMap, layer_rows
 from trainmon.tui.span import Line, Span, fit, pad
 from trainmon.tui.widgets.lines import look_of
 
-_FRAME_ROWS = 3  # title, axis, legend
+FRAME_ROWS = 3  # title, axis, legend
 
 
 class HeatPane(Widget, can_focus=True):
@@ -37,6 +37,7 @@ class HeatPane(Widget, can_focus=True):
         self.unit = ""
         self.x_name = "step"
         self.nothing = ""
+        self.against = "of its layer's usual level"
         self.drawn: HeatMap | None = None
         self._lines: list[Line] = []
         self._key: Hashable = None
@@ -46,12 +47,14 @@ class HeatPane(Widget, can_focus=True):
     @property
     def label_cells(self) -> int:
         """Cells to the left of the map."""
-        return min(14, max((len(label) for label in self.labels), default=1) + 4)
+        longest = max((len(label) for label in self.labels), default=1)
+        shared = len(self.labels) > max(1, self.size.height - FRAME_ROWS)
+        return min(14, (2 * longest + 1 if shared else longest) + 3)
 
     @property
     def room(self) -> tuple[int, int]:
         """(columns, rows) of the map."""
-        return max(1, self.size.width - self.label_cells), max(1, self.size.height - _FRAME_ROWS)
+        return max(1, self.size.width - self.label_cells), max(1, self.size.height - FRAME_ROWS)
 
     def show(self, drawn: HeatMap | None, labels: tuple[str, ...], title: Line, unit: str, nothing: str = "") -> None:
         """`labels`: one a layer; `nothing`: what to say where there is no map."""
@@ -134,7 +137,7 @@ class HeatPane(Widget, can_focus=True):
             words = times or (f"{drawn.low:+.2g}", "usual", f"{drawn.high:+.2g}")
             line.append(Span(f"{words[0]} ", "muted"))
             line += heat_spans(list(range(LEVELS)), [False] * LEVELS, glyphs, "turn")
-            line.append(Span(f" {words[2]} of its layer's usual level", "muted"))
+            line.append(Span(f" {words[2]} {self.against}", "muted"))
         else:
             low, high = (numbers.with_unit(value, self.unit) for value in (drawn.low, drawn.high))
             line.append(Span(f"{low} ", "muted"))

@@ -40,6 +40,44 @@ class TextLines(Widget):
         return look_of(self).strip(line, self.size.width, self.ground)
 
 
+class TextList(LineList):
+    """Lines to read; moving scrolls."""
+
+    shows_cursor = False
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id)
+        self.text: list[Line] = []
+
+    def show(self, text: list[Line]) -> None:
+        """Replaces the text."""
+        self.text = text
+        self._drawn = []
+        self.redraw()
+
+    @property
+    def count(self) -> int:
+        """Lines."""
+        return len(self.text)
+
+    def move(self, how: str) -> None:
+        """Scrolls: there is nothing to point at."""
+        last = max(0, self.count - self.page)
+        step = {"down": 1, "up": -1, "page_down": self.page - 1, "page_up": 1 - self.page}.get(how, 0)
+        self.top = {"top": 0, "bottom": last}.get(how, max(0, min(last, self.top + step)))
+        self.cursor = self.top
+        self.redraw()
+
+    def row_key(self, index: int) -> Hashable:
+        """What a row shows."""
+        return tuple(self.text[index])
+
+    def row(self, index: int, width: int, at_cursor: bool) -> Line:
+        """One line."""
+        del width, at_cursor
+        return self.text[index]
+
+
 class TriagePane(LineList):
     """The seven steps with their verdicts; under them what the step at the cursor found, and what to do."""
 
