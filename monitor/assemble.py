@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -179,7 +180,7 @@ def _with_job_episode(episodes: tuple[Episode, ...], job: JobState, engine: RunE
         first_step=step,
         worst_step=step,
         last_step=step,
-        worst_value=float("nan"),
+        worst_value=math.nan,  # one and the same: two episodes that say the same must be equal
         first_time=note.time if note else None,
         recovered=False,
         what=job.reason,

@@ -13,10 +13,17 @@ from trainmon.monitor.snapshot import JobInfo, State
 from trainmon.tails.clock import Clock
 from trainmon.tails.text import printable
 
+# Running and waiting for something come and go many times a second.
 _WORDS: Final = {
-    "R": "RUNNING", "S": "SLEEPING", "D": "BLOCKED", "T": "STOPPED", "t": "TRACED", "Z": "ZOMBIE", "X": "GONE",
-    "I": "IDLE",
-}  # fmt: skip
+    "R": "RUNNING",
+    "S": "RUNNING",
+    "I": "RUNNING",
+    "T": "STOPPED",
+    "t": "TRACED",
+    "Z": "ZOMBIE",
+    "X": "GONE",
+}
+_BLOCKED_LOOKS: Final = 3  # so many looks in a row in state D before it is called blocked
 _START_TIME: Final = 22  # field of /proc/PID/stat, counted from 1
 
 
@@ -42,6 +49,8 @@ class Process:
         self._proc = proc
         self._first = self._see()
         self._gone_at: float | None = None
+        self._told: JobInfo | None = None
+        self._blocked = 0
 
     @property
     def is_there(self) -> bool:
@@ -49,17 +58,24 @@ class Process:
         return self._first is not None
 
     def look(self) -> JobInfo:
-        """What it is doing now."""
-        now = self._clock.wall()
+        """What it is doing now; equal to what was said before while nothing but the time changed."""
+        job = self._look(self._clock.wall())
+        if self._told is None or replace(job, asked_at=0.0) != replace(self._told, asked_at=0.0):
+            self._told = job
+        return self._told
+
+    def _look(self, now: float) -> JobInfo:
         seen = self._see()
         if seen is None or self._first is None or seen.start_ticks != self._first.start_ticks:
             self._gone_at = self._gone_at or now
             name = self._first.name if self._first is not None else ""
             return JobInfo(f"pid {self.pid}", "GONE", name, ended_at=self._gone_at, asked_at=now, sources=_FROM_PROC)
+        self._blocked = self._blocked + 1 if seen.state == "D" else 0
+        word = _WORDS.get(seen.state, "BLOCKED" if self._blocked >= _BLOCKED_LOOKS else "RUNNING")
         stdout = self._link("fd/1")
         return JobInfo(
             f"pid {self.pid}",
-            _WORDS.get(seen.state, seen.state),
+            word,
             seen.name,
             started_at=self._started_at(seen.start_ticks),
             stdout=stdout if stdout.startswith("/") else "",

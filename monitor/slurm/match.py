@@ -111,7 +111,7 @@ def match(run: KnownRun, board: Board) -> tuple[JobInfo, ...]:
 
     Only what fits in time counts: a log that was last written before a job began is not that job's.
     """
-    jobs = {job.id: job for one in run.jobs for job in board.named(one)} or _by_evidence(run, board)
+    jobs = _by_path(run, board) or _by_target(run, board) or _by_number(run, board)
     if not jobs:
         return ()
     whole = next((chain for chain in chains(board.jobs.values()) if any(job.id in jobs for job in chain)), ())
@@ -133,14 +133,23 @@ def _waits_behind(job: JobInfo) -> bool:
     return job.started_at is None and job.ended_at is None and job.state not in fields.ENDED
 
 
-def _by_evidence(run: KnownRun, board: Board) -> dict[str, JobInfo]:
-    """By the paths of the output; else by what the log prints; else by a number in its name."""
+def _by_path(run: KnownRun, board: Board) -> dict[str, JobInfo]:
+    """The jobs whose output goes to a file of the run; of several that do, those of the newest chain."""
     places = run.real | set(run.paths)
-    by_path = [
+    found = [
         job for job in board.jobs.values() if (job.stdout in places or job.stderr in places) and _fits(run, job, False)
     ]
-    if by_path:
-        return {job.id: job for job in _newest_chain(by_path)}
+    return {job.id: job for job in _newest_chain(found)} if found else {}
+
+
+def _by_target(run: KnownRun, board: Board) -> dict[str, JobInfo]:
+    """The job that the user named, where its output is not known by its path."""
+    named = {job.id: job for one in run.jobs for job in board.named(one)}
+    return named if len(chains(named.values())) == 1 else {}
+
+
+def _by_number(run: KnownRun, board: Board) -> dict[str, JobInfo]:
+    """By what the log prints; else by a number in its name."""
     printed = [job for one in run.printed for job in board.named(one) if _is_ours(run, job, board) and _fits(run, job)]
     if printed:
         return {job.id: job for job in printed}

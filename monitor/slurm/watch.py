@@ -76,7 +76,10 @@ class JobWatch:
             places = tuple(os.path.abspath(path) for path in paths)  # noqa: PTH100 - no look at the disk
             if known is not None and known.paths == places:
                 return
-            self._runs[name] = KnownRun(name, places, jobs=known.jobs if known is not None else tuple(ids_of(target)))
+            run = KnownRun(name, places, jobs=known.jobs if known is not None else tuple(ids_of(target)))
+            self._runs[name] = run
+        if run.jobs:  # the jobs are known already: there is nothing to find out on the disk
+            self._matched = self._matched | {name: match(run, self._scheduler.board)}
         self._wake.set()
 
     def jobs_for(self, name: str) -> tuple[JobInfo, ...]:

@@ -28,7 +28,7 @@ def test_a_process_lives_stops_and_goes(tmp_path: Path) -> None:
     try:
         process = Process(child.pid, SystemClock())
         assert process.is_there
-        assert until(process, "SLEEPING") == "SLEEPING"
+        assert until(process, "RUNNING") == "RUNNING"
         job = process.look()
         assert (job.stdout, job.id) == (str(log), f"pid {child.pid}")
         assert job.started_at is not None
