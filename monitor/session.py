@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import Frame
 from trainmon.monitor.judge import engine_of, local_logs
+from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
@@ -28,6 +29,7 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
 from trainmon.tails.reader import Lines
+from trainmon.tails.status import LogLine
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.watch import JobWatch
@@ -42,6 +44,10 @@ HEARTBEAT_S: Final = 1.0
 TURN_BUDGET_S: Final = 0.1
 # What a screen asks for is looked at so often while nothing comes.
 _REQUEST_WAIT_S: Final = 0.1
+# Lines on either side of a place in the log that a screen asks for: some pages.
+_CONTEXT_LINES: Final = 250
+# A reader that takes longer for one piece of a search hangs on its mount.
+_SEARCH_PATIENCE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +139,16 @@ class Monitor:
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
-        lines = self._intake.request_lines(path, line_no)
+        lines = self._intake.request_lines(path, line_no, _CONTEXT_LINES)
         lines.add_done_callback(lambda done: self._requests.put(_Request(run, _context(done, path, line_no))))
+
+    def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
+        """Looks for `words` in the whole file, after (by = 1) or before (-1) the line, in a thread of its own."""
+
+        def read(line: int, around: int) -> list[LogLine]:
+            return self._intake.request_lines(path, line, around).result(timeout=_SEARCH_PATIENCE_S)
+
+        return LogSearch(read, path, line_no, words, by).start()
 
     def stop(self) -> None:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""

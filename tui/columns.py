@@ -121,12 +121,24 @@ def _short_size(value: float) -> str:
     return numbers.axis(value, "B")
 
 
+def job_words(run: RunSnapshot) -> str:
+    """What a scheduler adds to a row: time left, and the share of the trained steps that restarts left standing."""
+    job, good = run.job, run.goodput
+    words = []
+    if job is not None and job.time_left_s is not None:
+        words.append(f"{numbers.duration(job.time_left_s)} left")
+    if good is not None and good.restarts:
+        words.append(f"{numbers.percent(good.share)} kept")
+    return ", ".join(words)
+
+
 def _verdict(cell: Cell) -> Line:
     run, why = cell.row.run, cell.row.explained_by
     style = VERDICT_STYLES[run.verdict]
     head = f"{cell.glyphs.verdicts[run.verdict]} {run.verdict.value}"
     rest = f" {why.id.replace('_', ' ')}" if why else ""
-    reason = (why.what if why else run.verdict_reason) or ""
+    told = ((why.what if why else run.verdict_reason) or "", job_words(run))
+    reason = "; ".join(filter(None, told if why else reversed(told)))
     room = cell.width - len(head) - len(rest)
     if reason and room >= 12:
         rest += (": " if why else " ") + reason

@@ -19,15 +19,36 @@ class LogView:
         self.place: Place | None = None
         self.words = ""
         self._pending: Place | None = None
+        self._is_marked = True
+        self._in_tail = True
         self._source: tuple[LogLine, ...] | None = None
         self._kept: tuple[LogLine, ...] = ()
         self._kept_words = ""
 
-    def go(self, run: RunSnapshot, place: Place, source: SnapshotSource) -> None:
+    def go(self, run: RunSnapshot, place: Place, source: SnapshotSource, *, afresh: bool = False) -> None:
         """To `place`: in the lines at hand, else by asking for them."""
         self.place = self._pending = place
-        if not _holds(run.log_tail, place):
+        self._is_marked = True
+        self._in_tail = not afresh and _holds(run.log_tail, place)
+        if not self._in_tail:
             source.request_log(run.name, *place)
+
+    def turn(self, run: RunSnapshot, pane: LogPane, source: SnapshotSource, by: int) -> bool:
+        """Asks for the lines before (by = -1) or after those at hand, when the cursor stands at their edge; False when
+        it does not, or the file ends there."""
+        at_edge = pane.cursor == (0 if by < 0 else pane.count - 1)
+        line = pane.current
+        if not at_edge or line is None or self.words or (by < 0 and line.line_no <= 1):
+            return False
+        if by > 0 and (self.place is None or _holds(run.log_tail, (line.path, line.line_no))):
+            if self.place is not None:  # the newest lines go on from here
+                self.place = self._pending = (line.path, line.line_no)
+                self._is_marked = False
+                self._in_tail = True
+            return False
+        self.go(run, (line.path, line.line_no), source, afresh=True)
+        self._is_marked = False
+        return True
 
     def follow(self) -> None:
         """To the newest lines."""
@@ -41,11 +62,11 @@ class LogView:
         if self.words:
             title += f", only lines with {self.words}"
         pane.show(self._matching(lines), title, waiting)
-        if self._pending is not None and pane.mark(*self._pending):
+        if self._pending is not None and pane.mark(*self._pending, shown=self._is_marked):
             self._pending = None
 
     def _lines(self, run: RunSnapshot) -> tuple[tuple[LogLine, ...], str]:
-        if self.place is None or _holds(run.log_tail, self.place):
+        if self.place is None or (self._in_tail and _holds(run.log_tail, self.place)):
             return run.log_tail, ""
         path, line_no = self.place
         if run.log_context_for != self.place:

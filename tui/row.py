@@ -97,7 +97,8 @@ def _fingerprint(row: Row) -> Hashable:
     curve = (loss.count, loss.steps.size, loss.bad_steps.size, repr(loss.last)) if loss is not None else ()
     numbers = (row.step, row.total, row.z, row.tokens_per_second, row.memory, row.memory_bytes, row.mfu, row.eta_s)
     reason = (why.id, why.what) if why else (run.verdict_reason,)
-    return (row.id, run.state, run.verdict, reason, curve, repr(numbers))
+    job = (run.job.time_left_s if run.job else None, run.goodput)
+    return (row.id, run.state, run.verdict, reason, curve, repr(numbers), job)
 
 
 def _known(value: float | None) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.snapshot import FleetSnapshot
 
 
@@ -24,6 +25,10 @@ class SnapshotSource(Protocol):
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks for the raw lines around `line_no` (1-based); they come as `RunSnapshot.log_context`."""
+        ...
+
+    def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
+        """Looks for `words` in a whole log file, after (by = 1) or before (-1) the line; goes on by itself."""
         ...
 
     def stop(self) -> None:

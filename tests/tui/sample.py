@@ -13,6 +13,7 @@ import numpy as np
 
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, worst
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import TRIAGE_ORDER, FleetSnapshot, RunSnapshot, SeriesView, State, TriageStep
 from trainmon.tails.record import FloatArray, Note, NoteKind
@@ -598,6 +599,16 @@ class SampleSource:
         loss = np.full(10_000, 2.5)
         lines = log_lines(101, loss, first=max(1, line_no - 50))
         self._replace(run, lambda one: replace(one, log_context=lines, log_context_for=(path, line_no)))
+
+    def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
+        self.asked.append(("search_log", path, line_no, words, by))
+        loss = np.full(10_000, 2.5)
+
+        def read(line: int, around: int) -> list[LogLine]:
+            first = max(1, line - around)
+            return list(log_lines(max(0, min(9000, line + around) - first + 1), loss, first=first))
+
+        return LogSearch(read, path, line_no, words, by).start()
 
     def stop(self) -> None:
         self.stopped = True

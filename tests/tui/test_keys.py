@@ -112,6 +112,23 @@ async def walks(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> No
         assert screen.steps.current is not None
         return screen.steps.current.id
 
+    if kind == keys.LOG:
+        assert isinstance(app.screen, LogScreen)
+        await pilot.press("slash", *"checkpoint", "enter", "escape")
+        pane = app.screen.pane
+        pane.move_to(pane.count - 60)
+        before = pane.current
+        assert before is not None
+        await pilot.press(key)
+        for _ in range(100):
+            if app.screen.search is None:
+                break
+            await pilot.pause(0.05)
+        await pilot.pause()
+        assert pane.current is not None
+        assert "checkpoint" in pane.current.text
+        assert (pane.current.line_no > before.line_no) == (key == "n")
+        return
     assert step() == "loss"
     await pilot.press(key)
     await pilot.pause()

@@ -5,13 +5,19 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.widget import Widget
 
+from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
 from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.of_run import RunBound
+from trainmon.tui.span import Span
 from trainmon.tui.widgets.filter_bar import FilterBar
+from trainmon.tui.widgets.key_bar import KeyBar
 from trainmon.tui.widgets.panes import LogPane
+
+_TURNS = {"up": -1, "page_up": -1, "down": 1, "page_down": 1}
+_SEARCH_LOOK_S = 0.1
 
 
 class LogScreen(RunBound):
@@ -24,6 +30,8 @@ class LogScreen(RunBound):
         super().__init__(run_id)
         self.view = LogView()
         self.wanted = place
+        self.search: LogSearch | None = None
+        self.sought = ""
 
     def content(self) -> ComposeResult:
         """The lines."""
@@ -49,14 +57,57 @@ class LogScreen(RunBound):
 
     def action_move(self, how: str) -> None:
         """`G` goes to the newest line of all, and follows."""
+        run, source = self.run_now(), self.monitor.source
         if how == "bottom" and self.view.place is not None:
             self.view.follow()
             self.show(self.monitor.fleet)
+        elif how == "top" and run is not None and (line := self.pane.current) is not None and not self.view.words:
+            first = self.pane.lines_[0]
+            if first.line_no > 1:
+                self.view.go(run, (line.path, 1), source, afresh=True)
+                self.monitor.poll()
+                self.show(self.monitor.fleet)
+                return
+        elif how in _TURNS and run is not None and self.view.turn(run, self.pane, source, _TURNS[how]):
+            self.monitor.poll()
+            self.show(self.monitor.fleet)
+            return
         self.pane.move(how)
 
     def action_sideways(self, by: int) -> None:
         """Long lines."""
         self.pane.scroll_sideways(20 * by)
+
+    def action_next_step(self, by: int) -> None:
+        """The next line with the words searched for, wherever it is in the file."""
+        words, line = self.view.words or self.sought, self.pane.current
+        if not words:
+            self.notify("/ asks for words to search; n and N then go from one line with them to the next")
+            return
+        if line is None or (self.search is not None and not self.search.is_done):
+            return
+        self.sought = words
+        self.search = self.monitor.source.search_log(line.path, line.line_no, words, by)
+        self.set_timer(_SEARCH_LOOK_S / 10, self._look)
+
+    def _look(self) -> None:
+        """Whether the search has come to an end; until then, how far it is."""
+        search, run = self.search, self.run_now()
+        if search is None or run is None:
+            return
+        if not search.is_done:
+            self.query_one("#keys", KeyBar).show_message([Span(f" searching, at line {search.at}; Esc stops", "value")])
+            self.set_timer(_SEARCH_LOOK_S, self._look)
+            return
+        self.search = None
+        self.query_one("#keys", KeyBar).show_message([])
+        if search.found is None:
+            self.notify(search.problem or f"no further line with {search.words}", markup=False)
+            return
+        self.view.words = ""
+        self.view.go(run, (search.path, search.found), self.monitor.source)
+        self.monitor.poll()
+        self.show(self.monitor.fleet)
 
     def action_next_error(self, by: int) -> None:
         """To the next error that the log has, wherever it is."""
@@ -81,7 +132,7 @@ class LogScreen(RunBound):
 
     def filter_typed(self, text: str) -> None:
         """The lines follow the typing."""
-        self.view.words = text.strip()
+        self.view.words = self.sought = text.strip()
         self.show(self.monitor.fleet)
 
     def filter_done(self) -> None:
@@ -91,7 +142,9 @@ class LogScreen(RunBound):
     def go_back(self) -> None:
         """Takes the filter off, then goes back."""
         bar = self.query_one(FilterBar)
-        if bar.is_open or self.view.words:
+        if self.search is not None:
+            self.search.cancel()
+        elif bar.is_open or self.view.words:
             self.view.words = ""
             bar.close()
             self.show(self.monitor.fleet)

@@ -315,12 +315,13 @@ class LogPane(LineList):
                 return index
         return default
 
-    def mark(self, path: str, line_no: int) -> bool:
-        """Puts the cursor on that line, in the middle of the pane; False when it is not here."""
+    def mark(self, path: str, line_no: int, *, shown: bool = True) -> bool:
+        """Puts the cursor on that line, in the middle of the pane, marked if `shown`; False when it is not here."""
         index = self.index_of(path, line_no)
         if index < 0:
             return False
-        self.marked = (path, line_no)
+        if shown:
+            self.marked = (path, line_no)
         self.cursor = index
         self.top = max(0, index - self.page // 2)
         self._drawn = []
