@@ -1,4 +1,4 @@
-"""The commands on another host, as a user types them: questions in the terminal, options passed on, one line a problem."""
+"""The commands on another host, as a user types them: questions in the terminal, options, one line a problem."""
 
 from __future__ import annotations
 

@@ -63,6 +63,11 @@ class RemoteFollower:
         return self._file.has_news
 
     @property
+    def is_known(self) -> bool:
+        """Whether the host answered for the file at least once, or cannot be reached."""
+        return self._file.was_answered or self._host.has_failed
+
+    @property
     def size(self) -> int:
         """Of the file, as far as it is known."""
         status = self._file.status

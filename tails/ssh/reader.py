@@ -19,6 +19,7 @@ from trainmon.tails.status import FileStatus
 from trainmon.tails.tail import Tail, TailUpdate
 
 _QUIET_S = 1.1  # a log that has been quiet for so long gives what it held back (tail.QUIET_S)
+_TURNS = 5
 _CONFIG_S = 10.0
 _IDLE_S = 0.5
 
@@ -39,6 +40,7 @@ class HostReader(threading.Thread):
         self._sources: dict[Path, Source] = {}
         self._woken: dict[Path, None] = {}
         self._again_at: dict[Path, float] = {}
+        self._turns: dict[Path, int] = {}  # polls since it was woken
         self._condition = threading.Condition()
         self._stop_event = threading.Event()
         self._left = 0
@@ -116,6 +118,7 @@ class HostReader(threading.Thread):
                 self._condition.wait(min(max(next_at - now, 0.01), _IDLE_S))
             woken, self._woken = self._woken, {}
         now = self._clock.monotonic()
+        self._turns = {path: turns for path, turns in self._turns.items() if path not in woken}
         for path in [path for path, at in self._again_at.items() if at <= now]:
             del self._again_at[path]
             woken[path] = None
@@ -127,6 +130,8 @@ class HostReader(threading.Thread):
         return source is None or source.role != "config"
 
     def _serve(self, source: Source) -> None:
+        if isinstance(source.tail, RemoteTail) and not source.tail.is_known:
+            return  # it wakes us when there is something to say
         try:
             item, more = self._poll(source)
         except Exception as error:  # the top of this worker: one source that fails must not stop the others
@@ -141,7 +146,8 @@ class HostReader(threading.Thread):
             self._wake(source.path)
         elif isinstance(source.tail, RemoteConfig):
             self._again_at[source.path] = self._clock.monotonic() + _CONFIG_S
-        elif has_news:
+        elif (turns := self._turns.get(source.path, 0)) < _TURNS:  # for what is only given after some quiet
+            self._turns[source.path] = turns + 1
             self._again_at[source.path] = self._clock.monotonic() + _QUIET_S
 
     def _poll(self, source: Source) -> tuple[IntakeItem, bool]:

@@ -36,7 +36,8 @@ _PART_BYTES = 512 << 10
 _OVERLAP_BYTES = 1024
 _HEAD_BYTES = 4096
 _SECOND_NS = 1_000_000_000
-_OWN = 0x7FFFFFFF  # number of a tick
+_TICKS = 0x60000000  # numbers of ticks begin here
+_PARTS = 0x40000000  # and those of parts
 
 
 class Side(Protocol):
@@ -132,6 +133,7 @@ class _Polled:
         self.is_asking = False
         self.is_wanted = False
         self.check_again_at = 0.0
+        self.first_tick = 0  # the first one that looks at it
 
 
 class ShellSide:
@@ -142,9 +144,10 @@ class ShellSide:
         self._files = files
         self._clock = clock
         self._polled: dict[int, _Polled] = {}
-        self._next = 0x40000000
+        self._next = _PARTS
         self._parts: dict[int, Callable[[Piece], None]] = {}
         self._pending: dict[int, Piece] = {}
+        self._tick = _TICKS
         self._tick_at = 0.0
         self._is_ticking = False
         self._known = b"\n"
@@ -152,7 +155,8 @@ class ShellSide:
 
     def watch(self, file: RemoteFile) -> None:
         """Looks after the file from now on."""
-        self._polled[file.number] = _Polled()
+        polled = self._polled[file.number] = _Polled()
+        polled.first_tick = self._tick + 1
         self._send(b"w %d %s\n" % (file.number, word(file.path)))
         self._tick_at = 0.0
 
@@ -180,7 +184,7 @@ class ShellSide:
 
     def take(self, frame: Frame, now: float) -> bool:
         """Takes a packet; False when it is not about a watched file."""
-        if frame.kind == "T" and frame.number == _OWN:
+        if frame.kind == "T" and frame.number == self._tick:
             self._is_ticking = False
             if frame.payload != b"=":
                 self._known = frame.payload
@@ -210,7 +214,8 @@ class ShellSide:
         if now >= self._tick_at and not self._is_ticking:
             self._is_ticking = True
             self._tick_at = now + (TICK_HOT_S if now - self._changed_at < HOT_FOR_S else TICK_COLD_S)
-            self._send(b"t %d\n" % _OWN)
+            self._tick += 1
+            self._send(b"t %d\n" % self._tick)
         return self._tick_at if not self._is_ticking else now + TICK_COLD_S
 
     # -- what changed ------------------------------------------------------------------------------------------
@@ -224,7 +229,7 @@ class ShellSide:
         known = dict(zip(here, stats, strict=True))
         for place, polled in list(self._polled.items()):
             file = self._files.get(place)
-            if file is None:
+            if file is None or polled.first_tick > self._tick:
                 continue
             answer = known.get(place, errno.ENOENT)
             if answer == polled.told and not polled.is_wanted:
@@ -332,7 +337,7 @@ class ShellSide:
 
 def settled(before: Piece, after: bytes) -> Piece:
     """A part with its padding taken off: what the file still held when it had been read, if it is the same file."""
-    if not re.fullmatch(rb"[0-9a-f ]+", after):
+    if not re.fullmatch(rb"[0-9a-f. ]+", after):
         return Piece(errno.ENOENT)
     status = status_of(after.split(b" "))
     assert before.status is not None

@@ -53,6 +53,11 @@ class RemoteTail(Tail):
         """Whether a poll would give something."""
         return self._own.has_news
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to say of it: the host answered, or cannot be reached."""
+        return self._own.is_known
+
     def move_to(self, path: Path) -> None:
         """Reads on in a newer state of the same document."""
         self._remote = self._remote.named(str(path))
