@@ -147,9 +147,7 @@ class Scheduler:
         what = printable(words[-1] if words else f"exit status {answer.status}", 200)
         if answer.status == TIMED_OUT:
             what = f"has not answered within {self._timeout_s:.0f} s"
-        self._board = replace(
-            self._board, problem=f"{program}: {what.removeprefix(program + ': ')}; asking again in a minute"
-        )
+        self._board = replace(self._board, problem=f"{program}: {what.removeprefix(program + ': ')}")
 
     # -- squeue ------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,6 @@ class JobWatch:
         self._runs: dict[str, KnownRun] = {}
         self._matched: dict[str, tuple[JobInfo, ...]] = {}
         self._process_jobs: dict[str, JobInfo] = {}
-        self._is_named = False
         self._asked_for: set[str] = set()
         self._to_ask: set[str] = set()
         self._answered = threading.Event()
@@ -60,14 +59,11 @@ class JobWatch:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One line when Slurm was asked for by name, or had answered before, and does not answer now."""
-        lines = []
+        """One line when Slurm has answered before and does not answer now; a target that names a job has its own."""
         board = self._scheduler.board
-        if board.problem and (self._is_named or board.answered_at is not None):
-            lines.append(f"Slurm: {board.problem}")
-        if self._process is not None and not self._process.is_there:
-            lines.append(f"--pid {self._process.pid}: there is no such process")
-        return tuple(lines)
+        if not board.problem or board.answered_at is None:
+            return ()
+        return (f"Slurm: {board.problem}; job states are as last heard",)
 
     def know(self, name: str, paths: Sequence[str], target: str = "") -> None:
         """Makes a run known, or its files; its jobs are looked for in this object's own thread."""
@@ -112,7 +108,6 @@ class JobWatch:
         shown = printable(target, 200)
         if not self._is_on:
             return (), (f"{shown}: Slurm is not asked (--no-slurm); name the job's log file",)
-        self._is_named = True
         ids = ids_of(target)
         is_mine = "me" in ids
         if is_mine:

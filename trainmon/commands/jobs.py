@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +26,9 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def job_watch_of(no_slurm: bool, pid: int | None) -> JobWatch:
-    """Who says what the runs' jobs do."""
+    """Who says what the runs' jobs do. Raises UsageError when there is no process `pid`."""
+    if pid is not None and not Path(f"/proc/{pid}").is_dir():
+        raise click.BadParameter(f"there is no process {pid} on this machine", param_hint="--pid")
     from trainmon.monitor.judge import job_watch
     from trainmon.tails.clock import SystemClock
 
