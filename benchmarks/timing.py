@@ -27,6 +27,7 @@ TRAINMON = (sys.executable, "-m", "trainmon")
 ENVIRONMENT = {
     name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 }
+ENVIRONMENT["TRAINMON_CACHE"] = "off"  # what is measured is a first reading
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -18,6 +18,7 @@ from trainmon.tails.ingest import Detect
 from trainmon.tails.jobs import JobSource
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
+from trainmon.tails.parts import older_parts
 from trainmon.tails.reader import BUDGET_BYTES, ConfigFile, IntakeItem, Lines, Reader, Source, failed, joined
 from trainmon.tails.record import Parsed
 from trainmon.tails.scan import CHECKPOINT
@@ -34,6 +35,7 @@ RESCAN_S = 5.0
 _SCAN_SHARE = 20.0  # looking for new runs takes at most a twentieth of the time
 HANGS_AFTER_S = 10.0
 _STDIN_WAIT_S = 0.2
+_LARGE_BYTES = 4 << 20
 
 __all__ = ["Intake", "IntakeItem", "read_all"]
 
@@ -306,9 +308,27 @@ def read_all(
             continue
         source = Source(run.name, file.path, file.role, _open(file, clock, detect, must_reopen=False))
         try:
-            yield from _whole(source)
+            yield from _kept(source, clock) if detect is registry.detect else _whole(source)
         except Exception as error:  # the top of this worker: one file that fails must not hide the others
             yield failed(source, error)
+
+
+def _kept(source: Source, clock: Clock) -> Iterator[IntakeItem]:
+    """As `_whole`; a large log is read once only, while it stays as it is."""
+    if type(source.tail) is not Tail or not _is_one_large_file(source.path, clock):
+        yield from _whole(source)
+        return
+    from trainmon.tails import parsed_cache
+
+    yield from parsed_cache.through(source.path, source.run_name, source.role, clock.wall, lambda: _whole(source))
+
+
+def _is_one_large_file(path: Path, clock: Clock) -> bool:
+    """Whether reading takes long enough to keep what was read; not so for a log with parts that were rotated away."""
+    try:
+        return path.stat().st_size >= _LARGE_BYTES and not older_parts(path, clock.wall())
+    except OSError:
+        return False
 
 
 def _whole(source: Source) -> Iterator[IntakeItem]:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.sshd import sshd as sshd  # a fixture: its name here makes it known to every test
 
+os.environ["TRAINMON_CACHE"] = "off"  # no test reads or leaves anything in the user's cache
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("TRAINMON_CORPUS", ROOT.parent / "shared" / "corpus"))
 

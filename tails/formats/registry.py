@@ -42,7 +42,7 @@ FORMATS: dict[str, Known] = {
 
 
 @cache
-def _added() -> dict[str, str]:
+def added() -> dict[str, str]:
     """Formats of other packages: name -> "module:class"."""
     if not any(_declares(place) for place in sys.path):
         return {}
@@ -69,7 +69,7 @@ def _declares(place: str) -> bool:
 
 def format_class(name: str) -> type[Format]:
     """The class registered under `name`. Raises KeyError when there is none."""
-    path = FORMATS[name].path if name in FORMATS else _added()[name]
+    path = FORMATS[name].path if name in FORMATS else added()[name]
     module, _, attribute = path.partition(":")
     cls: type[Format] = getattr(import_module(module), attribute)
     return cls
@@ -79,7 +79,7 @@ def detect(head: bytes, source: str) -> Format | None:
     """The format whose `sniff` is surest of `head`, made for `source`; None when none recognises it."""
     best: type[Format] | None = None
     best_score = 0.0
-    for name in (*FORMATS, *_added()):
+    for name in (*FORMATS, *added()):
         known = FORMATS.get(name)
         if known is not None and (known.surest <= best_score or not known.opening.match(head)):
             continue

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from trainmon.commands.common import echo, fail
+from trainmon.commands.common import cache_option, echo, fail
 from trainmon.commands.reach import ssh_options
 
 
@@ -35,6 +35,7 @@ from trainmon.commands.reach import ssh_options
     help="Learn from runs although this check WARNs: healthy runs of yours look so.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
+@cache_option
 @ssh_options(short_o=False)
 def calibrate(targets: tuple[str, ...], budget: str, output: Path, accept: tuple[str, ...], force: bool) -> None:
     """Learn thresholds from healthy runs, for the next runs beside them.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmon.commands.common import EXIT, echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.common import EXIT, cache_option, echo, fail, limit_options, limits_of, say_problems
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")
 @limit_options
 @job_options
+@cache_option
 @ssh_options()
 def check(
     targets: tuple[str, ...],

@@ -62,6 +62,22 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def _no_cache(_context: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value:
+        os.environ["TRAINMON_CACHE"] = "off"  # for the worker processes too
+
+
+def cache_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --no-cache."""
+    return click.option(
+        "--no-cache",
+        is_flag=True,
+        expose_value=False,
+        callback=_no_cache,
+        help="Read large logs anew and keep nothing of them (as TRAINMON_CACHE=off).",
+    )(command)
+
+
 def limits_of(threshold: float | None, window: int | None) -> Thresholds:
     """The thresholds that the flags set."""
     from trainmon.monitor.thresholds import Thresholds

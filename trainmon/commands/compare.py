@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from trainmon.commands.common import EXIT, echo, fail, say_problems, speaks_unicode
+from trainmon.commands.common import EXIT, cache_option, echo, fail, say_problems, speaks_unicode
 from trainmon.commands.reach import ssh_options
 
 
@@ -28,6 +28,7 @@ from trainmon.commands.reach import ssh_options
     show_default=True,
     help="How to print it.",
 )
+@cache_option
 @ssh_options()
 def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None, form: str) -> None:
     """Put runs side by side at the same x: which is better, and is that more than noise?

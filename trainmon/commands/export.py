@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from trainmon.commands.common import EXIT, fail, stop_printing
+from trainmon.commands.common import EXIT, cache_option, fail, stop_printing
 from trainmon.commands.reach import ssh_options
 
 
@@ -31,6 +31,7 @@ from trainmon.commands.reach import ssh_options
     help="CSV, JSON lines, or parquet (needs --output).",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here instead of stdout.")
+@cache_option
 @ssh_options(short_o=False)
 def export(targets: tuple[str, ...], signals: tuple[str, ...], raw_keys: bool, form: str, output: Path | None) -> None:
     """Print the values that were read: one row a logged value, every attempt, in file order.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from trainmon.commands.common import EXIT, echo, say_problems
+from trainmon.commands.common import EXIT, cache_option, echo, say_problems
 from trainmon.commands.reach import ssh_options
 
 
@@ -33,6 +33,7 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
     show_default=True,
     help="Part of the time that logging may take; the sampling interval K is told for it.",
 )
+@cache_option
 @ssh_options()
 def inventory(targets: tuple[str, ...], as_json: bool, share: float) -> None:
     """List the 39 rows of the metric table: logged, derivable or missing, gaps first; and what logging costs."""

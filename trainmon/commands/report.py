@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from trainmon.commands.common import echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.common import cache_option, echo, fail, limit_options, limits_of, say_problems
 from trainmon.commands.reach import ssh_options
 
 
@@ -19,6 +19,7 @@ from trainmon.commands.reach import ssh_options
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here; .md, .html, .json.")
 @click.option("--log-excerpts", is_flag=True, help="With lines of the log around each episode (may hold data samples).")
 @limit_options
+@cache_option
 @ssh_options(short_o=False)
 def report(
     targets: tuple[str, ...],
