@@ -6,9 +6,12 @@ Healthy runs: synthetic ones over shapes, noises, noise levels, cadences and see
 where it is there. Faults are put into both, in units of the smallest size that METRICS.md gives. Thresholds were
 chosen on one half (its own seeds, every other file: `--half tune`); the other half is reported.
 
-A fault is found when an alarm begins at it or soon behind it that the healthy run does not have there. `told` counts
-every episode, also INFO; `warned` WARN and worse; `page` what wakes a person (METRICS.md). The rules of the peers have
-one level, set against `warned`. The delay is from the first faulty value to the one at which the alarm was raised.
+A fault is found when an alarm begins at it or soon behind it, or an open one gets worse there, that the healthy run
+does not have; for the rules of the peers, when they flag a value there that they do not flag in the healthy run.
+`told` counts every episode, also INFO; `warned` WARN and worse; `page` what wakes a person (METRICS.md). The rules of
+the peers have one level, set against `warned`. The delay is from the first faulty value to the one at which the alarm
+was raised. The log doctors (see `accuracy_doctors`) take seconds a file: they are asked about some of the runs, and
+trainmon is set against them on those alone.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import numpy as np
 from benchmarks.accuracy_cases import Run, longest_attempt, real, synthetic, verdicts
 from benchmarks.accuracy_doctors import DOCTORS, Doctor, Told, is_found
 from benchmarks.accuracy_faults import FAULTS, Fault
-from benchmarks.accuracy_ours import LEVELS, Alarm, Watcher, continued, watch
+from benchmarks.accuracy_ours import LEVELS, Watcher, continued, watch
 from benchmarks.accuracy_peers import PEERS, Asked
 from tests.monitor.detectors.synthetic import LOSS
 from trainmon.monitor.finding import Verdict
@@ -40,7 +43,12 @@ EARLY = 60  # rows before the fault at which an alarm may place its beginning
 PLACE = 0.55  # of the run: where the fault begins
 GOAL_RECALL = 0.98
 GOAL_PAGES = 1.0
-DOCTORS_EVERY = 1  # cadence of the synthetic runs that doctors are asked about: the slowest takes seconds a file
+ASKED = (
+    "pretraining, ",
+    "fine-tuning, ",
+)  # shapes of the runs that doctors are asked about, where every step is logged
+ASKED_ROWS = 6000  # the longest real log that they are
+BESIDE = "warned beside doctors"
 
 
 @dataclass
@@ -98,23 +106,21 @@ class Bench:
         single = longest_attempt(run) if run.family == "real" else run
         for frame in run.frames if run.family in ("dense", "real") else ():
             for name in PEERS:
-                tables.false[run.kind, name] += len(self.asked.alarms(name, frame))
+                tables.false[run.kind, name] += self.asked.alarms(name, frame)
         if single is not None and not run.is_healthy_only:
-            self._faulty(single, whole.alarms if len(run.frames) == 1 else None)
+            self._faulty(single)
 
-    def _faulty(self, run: Run, healthy: list[Alarm] | None) -> None:
+    def _faulty(self, run: Run) -> None:
         (frame,) = run.frames
         logged = np.flatnonzero(np.isfinite(frame.columns[LOSS]))
         row = int(logged[int(PLACE * len(logged))])
         before = Watcher(Thresholds())
         before.see(frame, 0, row)
         kept = before.keep()
-        if healthy is None:
-            healthy = [*before.alarms, *continued(kept, frame, row, len(frame)).alarms]
-        known = {(alarm.check, alarm.first, alarm.level) for alarm in healthy}
-        said = {name: {alarm.first for alarm in self.asked.alarms(name, frame)} for name in PEERS}
-        are_asked = run.family == "real" or f"every {DOCTORS_EVERY}," in run.name
-        told = self._doctors(run) if are_asked and run.family in ("dense", "real") else {}
+        calm = continued(kept, frame, row, len(frame))
+        known = {*before.alarms, *before.grown, *calm.alarms, *calm.grown}
+        flagged = {name: self.asked.flags(name, frame) for name in PEERS}
+        told = self._doctors(run) if self.doctors and _is_for_doctors(run) else {}
         for fault in self.faults:
             for size in self.sizes if fault.sized else (2.0,):
                 is_policys = run.family == "rl" and fault.of_loss and "loss.nonfinite" not in fault.checks
@@ -124,7 +130,8 @@ class Bench:
                 about = range(row - EARLY, row + fault.horizon)
                 end = row + fault.horizon + 20
                 after = continued(kept, faulty, row, end)
-                ours = [a for a in after.alarms if (a.check, a.first, a.level) not in known]
+                ours = [alarm for alarm in (*after.alarms, *after.grown) if alarm not in known]
+                warned: list[float] = []
                 turned = fault.by_verdict and self._turned(fault, before, after)
                 for level in LEVELS:
                     hits = [
@@ -134,15 +141,18 @@ class Bench:
                     ]
                     if turned and level != "page":
                         hits.append(float("nan"))
+                    warned = hits if level == "warned" else warned
                     self._count(fault, size, level, run, min(hits, default=None))
                 if not fault.of_loss or run.family not in ("dense", "real"):
                     continue
                 for name in PEERS:
-                    flagged = [a.first - row for a in self.asked.alarms(name, faulty) if a.first not in said[name]]
-                    hits = [delay for delay in flagged if 0 <= delay < fault.horizon]
+                    new = self.asked.flags(name, faulty) - flagged[name]
+                    hits = [float(at - row) for _, at in new if 0 <= at - row < fault.horizon]
                     self._count(fault, size, name, run, min(hits, default=None))
                 if size == self.sizes[-1] or not fault.sized:
                     span = float(frame.steps[row]), float(frame.steps[min(row + fault.horizon, len(frame) - 1)])
+                    if told:
+                        self._count(fault, size, BESIDE, run, min(warned, default=None))
                     for doctor in self.doctors if told else ():
                         is_hit = is_found(told[doctor.name], doctor.ask(faulty), *span)
                         self._count(fault, size, doctor.name, run, float("nan") if is_hit else None)
@@ -156,6 +166,8 @@ class Bench:
         (frame,) = run.frames
         told = {doctor.name: doctor.ask(frame) for doctor in self.doctors}
         self.tables.doctor_steps[run.kind] += len(frame)
+        ours = watch(run.frames, Thresholds()).alarms
+        self.tables.false[run.kind, BESIDE] += sum(alarm.level == "warned" for alarm in ours)
         for name, findings in told.items():
             self.tables.false[run.kind, name] += len(findings)
         return told
@@ -170,6 +182,11 @@ class Bench:
             self.tables.missed.append(f"{fault.name} {size:g}x: {run.name}")
 
 
+def _is_for_doctors(run: Run) -> bool:
+    is_real = run.family == "real" and run.values <= ASKED_ROWS
+    return is_real or (run.family == "dense" and "every 1," in run.name and run.name.startswith(ASKED))
+
+
 def rate(count: int, steps: int) -> str:
     """Per 100,000 steps; a count of 0 with its 95% upper bound."""
     if not steps:
@@ -177,23 +194,22 @@ def rate(count: int, steps: int) -> str:
     return f"{1e5 * count / steps:.2f}" if count else f"0 (<{1e5 * upper_bound(0) / steps:.2g})"
 
 
-def say_false_alarms(tables: Tables, doctors: Sequence[str]) -> None:
+def say_false_alarms(tables: Tables) -> None:
     """Healthy runs: alarms per 100,000 logged steps."""
     print("false alarms per 100,000 healthy logged steps (0 with the 95% upper bound)")
     columns = [*LEVELS, *PEERS]
-    print(f"  {'':11s}{'steps':>9s}" + "".join(f"{name:>14s}" for name in [*columns, *doctors]))
+    print(f"  {'':11s}{'steps':>9s}" + "".join(f"{name:>13s}" for name in columns))
     for kind, steps in tables.steps.items():
-        cells = [rate(tables.false[kind, name], steps) for name in columns]
-        cells += [rate(tables.false[kind, name], tables.doctor_steps[kind]) for name in doctors]
-        print(f"  {kind:11s}{steps:9,d}" + "".join(f"{cell:>14s}" for cell in cells))
+        cells = "".join(f"{rate(tables.false[kind, name], steps):>13s}" for name in columns)
+        print(f"  {kind:11s}{steps:9,d}{cells}")
     loud = [(kind, level, check, n) for (kind, level, check), n in tables.by_check.items() if level != "told"]
     for kind, level, check, count in sorted(loud):
         print(f"    {kind}: {count} {level} by {check}")
 
 
-def say_recall(bench: Bench, kind: str, size: float, doctors: Sequence[str]) -> None:
+def say_recall(bench: Bench, kind: str, size: float) -> None:
     """Found and delay by fault."""
-    columns = [*LEVELS, *PEERS, *doctors]
+    columns = [*LEVELS, *PEERS]
     print(f"\n{kind}: faults found at {size:g}x the smallest size (share, median delay in logged values)")
     print(f"  {'fault':23s}{'runs':>5s}" + "".join(f"{name:>13s}" for name in columns))
     for fault in bench.faults:
@@ -205,6 +221,23 @@ def say_recall(bench: Bench, kind: str, size: float, doctors: Sequence[str]) -> 
             print(f"  {fault.name:23s}{scores[0].cases:5d}{cells}{short}", flush=True)
 
 
+def say_doctors(bench: Bench, kind: str, doctors: Sequence[str]) -> None:
+    """The log doctors, and trainmon on the runs that they were asked about."""
+    tables = bench.tables
+    columns = [BESIDE, *doctors]
+    print(f"\n{kind}: log doctors, faults found at {bench.sizes[-1]:g}x (share)")
+    print(f"  {'fault':23s}{'runs':>5s}" + "".join(f"{name:>23s}" for name in columns))
+    for fault in bench.faults:
+        at = bench.sizes[-1] if fault.sized else 2.0
+        scores = [tables.scores.get((fault.name, at, kind, name), Score()) for name in columns]
+        if scores[0].cases:
+            print(f"  {fault.name:23s}{scores[0].cases:5d}" + "".join(f"{score.recall:23.2f}" for score in scores))
+    kinds = [one for one in tables.doctor_steps if (one == "real logs") == (kind == "real")]
+    steps = sum(tables.doctor_steps[one] for one in kinds)
+    cells = [rate(sum(tables.false[one, name] for one in kinds), steps) for name in columns]
+    print(f"  {'false per 100k':23s}{'':5s}" + "".join(f"{cell:>23s}" for cell in cells) + f"  ({steps:,} steps)")
+
+
 def ahead(bench: Bench, methods: Sequence[str]) -> Iterator[str]:
     """Where a peer found more at equal or fewer false alarms, by kind of run."""
     tables = bench.tables
@@ -213,9 +246,10 @@ def ahead(bench: Bench, methods: Sequence[str]) -> Iterator[str]:
         if method not in methods or size < 2 or kind in ("real", "synthetic") or not tables.steps.get(kind):
             continue
         steps = tables.doctor_steps[kind] if method in DOCTORS else tables.steps[kind]
-        level = "told" if by_name[name].level == "told" else "warned"
+        level = "told" if by_name[name].level == "told" else BESIDE if method in DOCTORS else "warned"
         ours = tables.scores[name, size, kind, level]
-        fewer = tables.false[kind, method] / max(steps, 1) <= tables.false[kind, level] / tables.steps[kind]
+        beside = tables.doctor_steps[kind] if level == BESIDE else tables.steps[kind]
+        fewer = tables.false[kind, method] / max(steps, 1) <= tables.false[kind, level] / max(beside, 1)
         if fewer and score.recall > ours.recall:
             yield f"{method}, {kind}, {name} {size:g}x: {score.recall:.2f} against {ours.recall:.2f}"
 
@@ -262,10 +296,12 @@ def main() -> int:
         for run in [*runs, *logs]:
             bench.add(run)
     print(f"half: {options.half}; {len(runs)} synthetic runs, {len(logs)} real logs\n")
-    say_false_alarms(bench.tables, installed)
+    say_false_alarms(bench.tables)
     for kind in ("synthetic", "real"):
         for size in sizes:
-            say_recall(bench, kind, size, installed)
+            say_recall(bench, kind, size)
+        if installed:
+            say_doctors(bench, kind, installed)
     if logs:
         say_real(options.corpus, half)
     found = sorted(ahead(bench, [*PEERS, *installed]))

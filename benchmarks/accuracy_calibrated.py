@@ -21,15 +21,17 @@ from benchmarks.accuracy_faults import FAULTS
 from benchmarks.accuracy_ours import Watcher, continued, watch
 from tests.monitor.detectors.synthetic import LOSS
 from trainmon.monitor.calibrate_fit import fit
-from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, values_at
+from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, alarm_name, values_at
+from trainmon.monitor.finding import Severity
 from trainmon.monitor.thresholds import Thresholds
 
 BUDGET = 1e-5  # warnings a logged step
 SPIKES = FAULTS[:3]
 
 
-def _alarms(run: Run, limits: Thresholds, level: str) -> Counter[str]:
-    return Counter(alarm.check for alarm in watch(run.frames, limits).alarms if alarm.level == level)
+def _alarms(run: Run, limits: Thresholds) -> Counter[str]:
+    episodes = watch(run.frames, limits).book.episodes()
+    return Counter(alarm_name(episode) for episode in episodes if episode.severity >= Severity.WARN)
 
 
 def learn(runs: Sequence[Run]) -> Thresholds:
@@ -38,7 +40,7 @@ def learn(runs: Sequence[Run]) -> Thresholds:
     counts: list[Counter[str]] = []
     for scale in SCALES:
         limits = Thresholds().override(values_at(scale), source="calibrate")
-        counts.append(sum((_alarms(run, limits, "warned") for run in runs), Counter()))
+        counts.append(sum((_alarms(run, limits) for run in runs), Counter()))
     speaking = [family for family in FAMILIES if any(level[check] for level in counts for check in family.checks)]
     values: dict[str, float] = {}
     for family in speaking:
@@ -58,14 +60,14 @@ def recall(run: Run, limits: Thresholds, found: Counter[str], cases: Counter[str
         faulty = fault.inject(frame, row, 2.0)
         if faulty is None:
             continue
-        said = continued(kept, faulty, row, row + fault.horizon + 20).alarms
+        after = continued(kept, faulty, row, row + fault.horizon + 20)
         cases[fault.name] += 1
         found[fault.name] += any(
             alarm.level == "warned"
             and alarm.check in fault.checks
             and row - EARLY <= alarm.first
             and alarm.raised >= row
-            for alarm in said
+            for alarm in (*after.alarms, *after.grown)
         )
 
 
@@ -87,7 +89,7 @@ def main() -> int:
             limits = learn(tune)
             steps = sum(run.values for run in report)
             plain, learned = (
-                sum(sum(_alarms(run, given, "warned").values()) for run in report) for given in (Thresholds(), limits)
+                sum(sum(_alarms(run, given).values()) for run in report) for given in (Thresholds(), limits)
             )
             total.update(steps=steps, plain=plain, learned=learned)
             cells = []

@@ -33,11 +33,15 @@ class Alarm:
 
 
 class Watcher(Core):
-    """Judges rows and notes what is said at which row. `keep` and `continued` branch off at any row."""
+    """Judges rows and notes what is said at which row; in `grown`, that an episode which was told before got worse.
+
+    `keep` and `continued` branch off at any row.
+    """
 
     def __init__(self, limits: Thresholds) -> None:
         super().__init__(limits, DETECTORS, {}, SeriesStore())
         self.alarms: list[Alarm] = []
+        self.grown: list[Alarm] = []
         self._at: dict[float, int] = {}
         self._known: dict[tuple[str, str, str], dict[str, None]] = {}
 
@@ -77,6 +81,8 @@ class Watcher(Core):
             if reached[level] and level not in said:
                 said[level] = None
                 self.alarms.append(Alarm(self._at.get(episode.first_step, raised), raised, level, detector.id))
+            elif reached[level] and episode.worst_step == finding.step:
+                self.grown.append(Alarm(raised, raised, level, detector.id))
         if finding.action == "recover":
             self._known.pop(address, None)
 
@@ -88,11 +94,12 @@ class Watcher(Core):
 
     def keep(self) -> bytes:
         """As it is now, without the alarms so far, for `continued`: far cheaper than a deep copy."""
-        alarms, self.alarms = self.alarms, []
+        alarms, grown = self.alarms, self.grown
+        self.alarms, self.grown = [], []
         try:
             return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
         finally:
-            self.alarms = alarms
+            self.alarms, self.grown = alarms, grown
 
     @property
     def problems_of_checks(self) -> list[str]:

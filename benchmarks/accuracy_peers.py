@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.accuracy_ours import Alarm
 from tests.monitor.detectors.synthetic import GRAD, LOSS
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import FloatArray, IntArray
@@ -84,16 +83,26 @@ PEERS: dict[str, Callable[[FloatArray], IntArray]] = {
 
 
 class Asked:
-    """The rules' alarms on loss and gradient norm, remembered by column: a fault changes one of them."""
+    """What the rules flag of loss and gradient norm, remembered by column: a fault changes one of them."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int], tuple[FloatArray, list[Alarm]]] = {}
+        self._known: dict[tuple[str, int], tuple[FloatArray, list[int]]] = {}
 
-    def alarms(self, name: str, frame: Frame) -> list[Alarm]:
-        """What the rule `name` flags. A value that is not finite is one to all of them."""
-        return [alarm for key in (LOSS, GRAD) if key in frame.columns for alarm in self._column(name, frame, key)]
+    def alarms(self, name: str, frame: Frame) -> int:
+        """How many alarms the rule `name` gives: flagged values within `TOGETHER` rows of each other are one."""
+        count = 0
+        for key in (LOSS, GRAD):
+            last = -TOGETHER - 1
+            for row in self._column(name, frame, key) if key in frame.columns else ():
+                count += row - last > TOGETHER
+                last = row
+        return count
 
-    def _column(self, name: str, frame: Frame, key: SignalKey) -> list[Alarm]:
+    def flags(self, name: str, frame: Frame) -> set[tuple[SignalKey, int]]:
+        """Every value that it flags: (series, row). A value that is not finite is flagged by all of them."""
+        return {(key, row) for key in (LOSS, GRAD) if key in frame.columns for row in self._column(name, frame, key)}
+
+    def _column(self, name: str, frame: Frame, key: SignalKey) -> list[int]:
         column = frame.columns[key]
         kept = self._known.get((name, id(column)))
         if kept is None or key in frame.marks:
@@ -107,16 +116,10 @@ class Asked:
         self._known.clear()
 
 
-def _judge(name: str, frame: Frame, key: SignalKey) -> list[Alarm]:
+def _judge(name: str, frame: Frame, key: SignalKey) -> list[int]:
     column = frame.columns[key]
     logged = frame.logged(key)
     finite = logged[np.isfinite(column[logged])]
     bad = logged[~np.isfinite(column[logged])] if key in frame.marks else np.empty(0, np.int64)
-    flagged = np.sort(np.concatenate([finite[PEERS[name](column[finite])], bad]))
-    alarms = []
-    last = -TOGETHER - 1
-    for row in flagged.tolist():
-        if row - last > TOGETHER:
-            alarms.append(Alarm(row, row, "warned", str(key)))
-        last = row
-    return alarms
+    flagged: list[int] = np.sort(np.concatenate([finite[PEERS[name](column[finite])], bad])).tolist()
+    return flagged

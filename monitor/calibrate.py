@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from trainmon.monitor.calibrate_fit import Fit, bound_per_100k, fit
-from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, WINDOWS, values_at
+from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, WINDOWS, alarm_name, values_at
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -258,14 +258,16 @@ def _refuse(run: RunSnapshot, accepted: tuple[str, ...]) -> tuple[Refusal | None
 
 
 def _rises(logs: Sequence[float], window: int) -> list[float]:
-    """The largest rises of a value over the median of the `window` values before it, largest first."""
+    """How far values lie above the median of the `window` values before them, the usual distance (a falling curve's
+    lag) taken off; the largest, largest first."""
     robust = RollingRobust(window)
     rises = []
     for u in logs:
         if len(robust) == window:
             rises.append(u - robust.median)
         robust.update(u)
-    return sorted(rises, reverse=True)[:_KEPT_RISES]
+    usual = float(np.median(rises)) if rises else 0.0
+    return [rise - usual for rise in sorted(rises, reverse=True)[:_KEPT_RISES]]
 
 
 def _alarms_at_scales(files: RunFiles, *, fixed: Mapping[str, float]) -> list[Counter[str]]:
@@ -279,7 +281,7 @@ def _alarms(files: RunFiles, *, values: Mapping[str, float]) -> Counter[str]:
 
 
 def _count(watched: WatchedRun) -> Counter[str]:
-    return Counter(episode.check for episode in watched.engine.episodes() if episode.severity >= Severity.WARN)
+    return Counter(alarm_name(one) for one in watched.engine.episodes() if one.severity >= Severity.WARN)
 
 
 # All runs together.

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from trainmon.monitor.stats.poisson import upper_bound
 
 FEW = 3.0  # alarms that the budget allows over the steps there are: from so many on it can be read off
-_FITTED = 4  # levels at the outer end that the tail is fitted on
-_PER_LEVEL = 3  # alarms that a level must have to be among them
+_TAIL = 10  # alarms that make a tail
+_STEEPEST = 12.0  # of the power law: all alarms within one level say no more than "steep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,10 @@ def fit(scales: Sequence[float], counts: Sequence[int], steps: float, rate: floa
     """The smallest scale that keeps `rate` alarms a step on healthy runs of `steps` steps.
 
     `counts`: alarms at each of `scales`, ascending. Where the steps are many enough for the budget to allow `FEW`
-    alarms, their order statistics decide. Where they are not, a power law is fitted to the counts of the outermost
-    levels and drawn out to the budget, never inside the first level without an alarm. Without enough alarms for that,
-    the default stays, or the first quiet level beyond it. Below the default only goes what the steps can bear out.
+    alarms, their order statistics decide. Where they are not, a power law is fitted to how far out the alarms of the
+    outer levels lie (`_exponent`) and drawn out to the budget, never inside the first level that keeps it. Without
+    enough alarms for that, the default stays, or the first quiet level beyond it. Below the default only goes what the
+    steps can bear out.
     """
     falling = [max(counts[i:]) for i in range(len(counts))]
     allowed = rate * steps
@@ -43,15 +44,17 @@ def fit(scales: Sequence[float], counts: Sequence[int], steps: float, rate: floa
         if falling[0] == 0 and allowed < FEW:
             return _kept(scales, falling, quiet)
         return _read_off(scales, falling, quiet, allowed)
-    tail = [(s, c) for s, c in zip(scales, falling, strict=True) if c >= _PER_LEVEL][-_FITTED:]
-    slope = _slope(tail)
-    if slope is None:
+    base = next((i for i in reversed(range(len(falling))) if falling[i] >= _TAIL), 0)
+    if falling[base] < _TAIL:
         return _kept(scales, falling, quiet)
-    last_scale, last_count = tail[-1]
-    drawn = last_scale * math.exp((math.log(allowed) - math.log(last_count)) / slope)
+    exponent = _exponent(scales[base:], falling[base:])
+    drawn = scales[base] * (falling[base] / allowed) ** (1 / exponent)
     scale = min(max(drawn, scales[quiet]), scales[-1])
-    told = ", ".join(f"{count} at {scale_:.3g}x" for scale_, count in tail)
-    return Fit(scale, f"tail fit, drawn out from alarms at lower cut-offs ({told})", _at(scales, falling, scale))
+    if scale <= 1.0:
+        return _kept(scales, falling, quiet)
+    told = ", ".join(f"{count} at {level:.3g}x" for level, count in zip(scales[base:], falling[base:], strict=True))
+    how = f"tail fit, exponent {exponent:.2g}, drawn out from alarms at lower cut-offs ({told})"
+    return Fit(scale, how, _at(scales, falling, scale))
 
 
 def bound_per_100k(alarms: int, steps: float) -> float:
@@ -78,15 +81,23 @@ def _kept(scales: Sequence[float], counts: Sequence[int], quiet: int) -> Fit:
     return Fit(scale, how, alarms)
 
 
-def _slope(tail: Sequence[tuple[float, int]]) -> float | None:
-    """d log(count) / d log(scale) by least squares; None without a fall that can be fitted."""
-    if len(tail) < 2 or tail[0][1] <= tail[-1][1]:
-        return None
-    xs = [math.log(scale) for scale, _ in tail]
-    ys = [math.log(count) for _, count in tail]
-    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    over = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
-    return over / sum((x - mean_x) ** 2 for x in xs)
+def _exponent(scales: Sequence[float], counts: Sequence[int]) -> float:
+    """Of the power law that alarms beyond scales[0] fall by: the likeliest for the counts between the levels, less one
+    standard error (Hill: the exponent over the root of the count), so that it errs on the side of fewer alarms."""
+    between = [count - beyond for count, beyond in zip(counts, [*counts[1:], 0], strict=True)]
+    logs = [math.log(scale / scales[0]) for scale in scales]
+
+    def likelihood(exponent: float) -> float:
+        total = 0.0
+        for i, count in enumerate(between):
+            if count:
+                beyond = math.exp(-exponent * logs[i + 1]) if i + 1 < len(logs) else 0.0
+                total += count * math.log(max(math.exp(-exponent * logs[i]) - beyond, 1e-300))
+        return total
+
+    grid = [0.25 * 1.02**i for i in range(200)]
+    best = max((exponent for exponent in grid if exponent <= _STEEPEST), key=likelihood)
+    return best * (1 - 1 / math.sqrt(counts[0]))
 
 
 def _at(scales: Sequence[float], counts: Sequence[int], scale: float) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from trainmon.monitor.finding import Episode
 from trainmon.monitor.thresholds import DEFAULTS
 
 SCALES: Final = (0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66)
@@ -37,7 +38,10 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """`checks`: whose warnings are counted. `follows`: (FAIL cut-off, the WARN cut-off that it stays beyond)."""
+    """`checks`: whose warnings are counted, a lone value's apart (`alarm_name`).
+
+    `follows`: (FAIL cut-off, the WARN cut-off that it stays beyond).
+    """
 
     name: str
     checks: tuple[str, ...]
@@ -59,14 +63,14 @@ class Family:
 
 FAMILIES: Final = (
     Family(
-        "loss spikes",
+        "loss spikes of one value",
+        ("loss.spike/lone",),
+        (Scaled("spike.lone_z", least=6.0), Scaled("spike.lone_ratio", "above_one", least=1.1)),
+    ),
+    Family(
+        "loss spikes of several values",
         ("loss.spike",),
-        (
-            Scaled("spike.z", least=4.0, most=9.0),
-            Scaled("spike.relative", least=0.03, most=0.15),
-            Scaled("spike.lone_z", least=5.0),
-            Scaled("spike.lone_ratio", "above_one", least=1.1),
-        ),
+        (Scaled("spike.z", least=4.0, most=12.0), Scaled("spike.relative", least=0.03, most=0.3)),
     ),
     Family(
         "level of the loss, of ranks and sources",
@@ -113,6 +117,12 @@ FAMILIES: Final = (
         (("eval.fail", "eval.warn"),),
     ),
 )
+
+
+def alarm_name(episode: Episode) -> str:
+    """The check of an episode; that of a single bad value, which has cut-offs of its own, ends with "/lone"."""
+    is_lone = episode.check == "loss.spike" and episode.kind == "spike" and episode.last_step == episode.first_step
+    return f"{episode.check}/lone" if is_lone else episode.check
 
 
 def values_at(scale: float) -> dict[str, float]:
