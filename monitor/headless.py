@@ -25,7 +25,7 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.record import Note
 
 if TYPE_CHECKING:
-    from trainmon.monitor.slurm.watch import JobWatch
+    from trainmon.monitor.slurm.everywhere import Jobs
 
 _LOOK_INTERVAL_S = 0.2
 # How long a run that said it ended must be quiet before it is believed, without --until-idle.
@@ -117,7 +117,7 @@ def run_headless(
     records: bool,
     until_idle_s: float | None,
     clock: Clock | None = None,
-    jobs: JobWatch | None = None,
+    jobs: Jobs | None = None,
     prometheus: Path | None = None,
 ) -> int:
     """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status.

@@ -20,7 +20,7 @@ from trainmon.tails.discover import Discovery, RunFiles, discover
 from trainmon.tails.intake import read_all
 
 if TYPE_CHECKING:
-    from trainmon.monitor.slurm.watch import JobWatch
+    from trainmon.monitor.slurm.everywhere import Jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +33,18 @@ class Judgement:
     named_unjudged: bool = False
 
 
-def find(targets: list[str], cwd: Path, jobs: JobWatch | None = None) -> Discovery:
+def find(targets: list[str], cwd: Path, jobs: Jobs | None = None) -> Discovery:
     """The runs below `targets` (the current directory when there are none). `jobs`: who knows those of a scheduler."""
     if jobs is None and any(target.startswith("slurm:") for target in targets):
         jobs = job_watch(SystemClock())
     return discover(targets, cwd, jobs)
 
 
-def job_watch(clock: Clock, *, is_on: bool = True, pid: int | None = None) -> JobWatch:
-    """Who asks Slurm on this machine, and /proc for the process `pid`."""
-    from trainmon.monitor.slurm.watch import JobWatch  # for those who ask
+def job_watch(clock: Clock, *, is_on: bool = True, pid: int | None = None) -> Jobs:
+    """Who asks Slurm, here and where logs are read from, and /proc for the process `pid`."""
+    from trainmon.monitor.slurm.everywhere import Jobs  # for those who ask
 
-    return JobWatch(clock, is_on=is_on, pid=pid)
-
-
-def local_logs(files: RunFiles, cwd: Path) -> list[str]:
-    """The absolute paths of a run's logs on this machine."""
-    return [str(cwd / file.path) for file in files.files if file.role != "config" and file.remote is None]
+    return Jobs(clock, is_on=is_on, pid=pid)
 
 
 def judge(
@@ -59,7 +54,7 @@ def judge(
     clock: Clock | None = None,
     limits: Thresholds | None = None,
     with_scores: bool = True,
-    jobs: JobWatch | None = None,
+    jobs: Jobs | None = None,
 ) -> Judgement:
     """Reads every run of the targets to its end and judges it. `with_scores`: also the series of spike scores.
 
@@ -71,7 +66,7 @@ def judge(
     discovery = find(targets, cwd, jobs)
     if jobs is not None:
         for files in discovery.runs:
-            jobs.know(files.name, local_logs(files, cwd), files.target)
+            jobs.know(files, cwd)
         jobs.look()
     runs = []
     for files, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds()):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import Frame
-from trainmon.monitor.judge import engine_of, local_logs
+from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
@@ -32,7 +32,7 @@ from trainmon.tails.reader import Lines
 from trainmon.tails.status import LogLine
 
 if TYPE_CHECKING:
-    from trainmon.monitor.slurm.watch import JobWatch
+    from trainmon.monitor.slurm.everywhere import Jobs
 
 # A screen draws at most 10 times a second: twice as often, and no new value waits for more than half a frame.
 PUBLISH_INTERVAL_S: Final = 0.05
@@ -100,7 +100,7 @@ class Monitor:
         limits: Thresholds | None = None,
         stdin_fd: int = 0,
         on_record: Callable[[dict[str, object]], None] | None = None,
-        jobs: JobWatch | None = None,
+        jobs: Jobs | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._limits = limits or Thresholds()
@@ -236,7 +236,7 @@ class Monitor:
             watched = self._run(files.name)
             watched.expect([str(file.path) for file in files.files if file.role != "config"])
             if self._jobs is not None:
-                self._jobs.know(files.name, local_logs(files, self._cwd), files.target)
+                self._jobs.know(files, self._cwd)
                 watched.learn_jobs(self._jobs.jobs_for(files.name))
         for name, watched in self._runs.items():
             if watched.dirty or watched.looks_else() or name not in self._snapshots:

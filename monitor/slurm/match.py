@@ -34,11 +34,15 @@ _NUMBER = re.compile(r"(?<![\d.])(\d{2,12})(?:_(\d{1,9}))?(?![\d])")
 
 @dataclass(slots=True)
 class KnownRun:
-    """A run that is watched, and what its files say of the job that wrote them. `jobs`: of a ``slurm:`` target."""
+    """A run that is watched, and what its files say of the job that wrote them.
+
+    `jobs`: of a ``slurm:`` target; `is_local` False: the files lie on another host, and their names alone are known.
+    """
 
     name: str
     paths: tuple[str, ...]
     jobs: tuple[str, ...] = ()
+    is_local: bool = True
     printed: frozenset[str] = frozenset()
     real: frozenset[str] = field(default_factory=frozenset)
     written_at: float | None = None
@@ -46,6 +50,8 @@ class KnownRun:
 
     def look(self) -> None:
         """Reads heads and ends of the files for job ids: as slow as a mount may be, so never on the engine thread."""
+        if not self.is_local:
+            return
         printed: set[str] = set(self.printed)
         newest = self.written_at
         for path in self.paths:

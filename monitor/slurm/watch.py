@@ -30,17 +30,24 @@ _OLD_S: Final = 86400.0
 class JobWatch:
     """What schedulers and /proc say of the runs.
 
-    `is_on` False: Slurm is not asked (``--no-slurm``). `pid`: the process that the run is (``--pid``). With `start` a
-    thread asks once a minute; without it, `look` asks at once. `know` and `jobs_for` may be called from any thread and
-    wait for nobody; `jobs_of` waits for the first answer.
+    `is_on` False: Slurm is not asked (``--no-slurm``). `is_local` False: the runs' files lie where `runner` runs. `pid`:
+    the process that the run is (``--pid``). With `start` a thread asks once a minute; without it, `look` asks at once.
+    `know` and `jobs_for` may be called from any thread and wait for nobody; `jobs_of` waits for the first answer.
     """
 
     def __init__(
-        self, clock: Clock, *, runner: Runner | None = None, is_on: bool = True, pid: int | None = None
+        self,
+        clock: Clock,
+        *,
+        runner: Runner | None = None,
+        is_on: bool = True,
+        pid: int | None = None,
+        is_local: bool = True,
     ) -> None:
         self._clock = clock
         self._scheduler = Scheduler(clock, runner)
         self._is_on = is_on
+        self._is_local = is_local
         self._process = Process(pid, clock) if pid is not None else None
         self._lock = threading.Lock()
         self._look_lock = threading.Lock()
@@ -69,10 +76,12 @@ class JobWatch:
         """Makes a run known, or its files; its jobs are looked for in this object's own thread."""
         with self._lock:
             known = self._runs.get(name)
-            places = tuple(os.path.abspath(path) for path in paths)  # noqa: PTH100 - no look at the disk
+            places = tuple(os.path.normpath(path) for path in paths)
             if known is not None and known.paths == places:
                 return
-            run = KnownRun(name, places, jobs=known.jobs if known is not None else tuple(ids_of(target)))
+            run = KnownRun(
+                name, places, is_local=self._is_local, jobs=known.jobs if known is not None else tuple(ids_of(target))
+            )
             self._runs[name] = run
         if run.jobs:  # the jobs are known already: there is nothing to find out on the disk
             self._matched = self._matched | {name: match(run, self._scheduler.board)}
@@ -224,7 +233,10 @@ class JobWatch:
         with self._lock:
             runs = list(self._runs.values())
         now = self._clock.wall()
-        return any(run.hints or (run.written_at is not None and now - run.written_at < _OLD_S) for run in runs)
+        return any(
+            run.hints or not self._is_local or (run.written_at is not None and now - run.written_at < _OLD_S)
+            for run in runs
+        )
 
     def _learn(self) -> bool:
         """Reads what the runs' files say of their jobs; whether that asks for jobs that were not asked for."""

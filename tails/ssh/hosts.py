@@ -83,6 +83,11 @@ class Hosts:
         for host in hosts:
             host.join(_END_S)
 
+    def master(self, address: Address) -> Master:
+        """How to reach the host at `address`, for other commands than the reader."""
+        with self._lock:
+            return self._master(address)
+
     def _master(self, address: Address) -> Master:
         if address not in self._masters:
             self._masters[address] = Master(address, self.options)

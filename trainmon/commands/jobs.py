@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from trainmon.monitor.slurm.watch import JobWatch
+    from trainmon.monitor.slurm.everywhere import Jobs
 
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,7 +25,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def job_watch_of(no_slurm: bool, pid: int | None) -> JobWatch:
+def job_watch_of(no_slurm: bool, pid: int | None) -> Jobs:
     """Who says what the runs' jobs do. Raises UsageError when there is no process `pid`."""
     if pid is not None and not Path(f"/proc/{pid}").is_dir():
         raise click.BadParameter(f"there is no process {pid} on this machine", param_hint="--pid")

@@ -13,7 +13,7 @@ from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
-    from trainmon.monitor.slurm.watch import JobWatch
+    from trainmon.monitor.slurm.everywhere import Jobs
     from trainmon.monitor.thresholds import Thresholds
 
 
@@ -77,7 +77,7 @@ def watch(
     show(list(targets), limits, jobs)
 
 
-def show(targets: list[str], limits: Thresholds, jobs: JobWatch | None = None) -> None:
+def show(targets: list[str], limits: Thresholds, jobs: Jobs | None = None) -> None:
     """Opens the screens on `targets`, until they are left. `jobs`: who says what the runs' jobs do."""
     from trainmon.monitor.session import Monitor
     from trainmon.tails.stdin_source import take_stdin

@@ -1,0 +1,49 @@
+"""Running squeue and sacct on another host, through the connection that its logs come by."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from typing import Final
+
+from trainmon.monitor.slurm.runner import NOT_FOUND, TIMED_OUT, Answer
+from trainmon.tails.ssh.address import Address
+from trainmon.tails.ssh.hosts import hosts
+from trainmon.tails.ssh.master import Master
+
+# Where Slurm lies on clusters whose shells find it only after a login.
+_PLACES: Final = (
+    "/usr/local/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin:/cm/shared/apps/slurm/current/bin"
+)
+_FIND: Final = f'PATH="$PATH:{_PLACES}"; export PATH; exec "$@"'
+_SSH_FAILED: Final = 255
+_MOST_BYTES: Final = 64 << 20
+
+
+class SshRunner:
+    """Runs commands on the host at `address`, never asking anything. Each word is quoted for the shell there."""
+
+    def __init__(self, address: Address, master: Master | None = None) -> None:
+        self._master = master or hosts().master(address)
+
+    def run(self, argv: Sequence[str], timeout_s: float) -> Answer:
+        """The answer of `argv`."""
+        problem = self._master.prepare()
+        if problem:
+            return Answer(_SSH_FAILED, stderr=problem)
+        words = shlex.join(["sh", "-c", _FIND, "sh", *argv])
+        try:
+            done = subprocess.run(
+                self._master.argv(words),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            return Answer(TIMED_OUT, stderr=f"no answer within {timeout_s:.0f} s")
+        except OSError as error:
+            return Answer(NOT_FOUND, stderr=str(error.strerror or error))
+        return Answer(done.returncode, done.stdout[:_MOST_BYTES], done.stderr.decode("utf-8", "replace"))
