@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from trainmon.monitor.alerts import AlertBook
+from trainmon.monitor.co_series import CoSeries
 from trainmon.monitor.counter import StepTally
 from trainmon.monitor.derive import Derivation
 from trainmon.monitor.detectors.base import Detector
@@ -76,6 +77,7 @@ class Core:
             ScoreSeries("grad.norm", "grad", int(limits["window"]), limits["grad.spike.z"], limits["grad.spike.ratio"]),
         )
         self.detectors = _make(detectors, limits, self.facts)
+        self.co_spikes = CoSeries(self.detectors)
         self.lineage = Lineage()
         self.attempts: list[Attempt] = []
         self.problems: dict[str, str] = {}
@@ -144,6 +146,7 @@ class Core:
             self._hear(detector, detector.update, frame)
         for score in self.scores:
             score.add(frame)
+        self.co_spikes.add(frame)
         self.store.append(frame)
 
     def _first_step_of(self, rows: Rows, attempt: int) -> int | None:

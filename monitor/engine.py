@@ -167,7 +167,7 @@ class RunEngine:
         """Every series for drawing; arrays are shared, never copied. The spike scores are worked out when asked for."""
         core = self._now.core
         views = core.store.views(core.raw_keys, core.derivation.texts)
-        for score in core.scores if with_scores else ():
+        for score in (*core.scores, core.co_spikes) if with_scores else ():
             view = score.view()
             if view is not None and score.key not in views:
                 views[score.key] = view

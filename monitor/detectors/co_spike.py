@@ -38,6 +38,7 @@ class CoSpike(Detector):
         self.rl = Rl()
         self.shared = False
         self.count = 0
+        self.matched: list[int] = []  # rows of the newest frame
         self.first: Place | None = None
         self.last: Place | None = None
         self._loss_flag: float | None = None
@@ -60,6 +61,7 @@ class CoSpike(Detector):
                 self.loss.feed(frame, [], limit)
                 self.grad.feed(frame, [], limit)
         found: Found = []
+        self.matched = []
         if len(frame) and frame.attempt != self._attempt:
             self._attempt = frame.attempt
             self._loss_flag = self._grad_flag = None
@@ -68,7 +70,8 @@ class CoSpike(Detector):
                 found.append((0, self._said("recover", self.last or self.first)))
                 self.first = None
         if self.first is not None or self.loss.flags or self.grad.flags:
-            self._bursts(frame, self._matches(frame), found)
+            self.matched = self._matches(frame)
+            self._bursts(frame, self.matched, found)
         return in_order(found)
 
     def _matches(self, frame: Frame) -> list[int]:

@@ -28,7 +28,7 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 
 AVERAGED = "eval.averaged_weights"
-WATCHED = ("eval.greedy", "eval.sampled", "eval.media_gain", "eval.iou", AVERAGED)
+WATCHED = ("eval.accuracy", "eval.greedy", "eval.sampled", "eval.media_gain", "eval.iou", AVERAGED)
 SIGMAS = 4.0
 SMOOTH = 3  # the best is the best median of so many: one lucky evaluation is no level
 KEPT = 60

@@ -31,9 +31,7 @@ from trainmon.monitor.stats.ewma import Ewma
 from trainmon.monitor.thresholds import Thresholds
 
 # One of them is judged: they are the same number in other units.
-ACCURACY = "eval.accuracy"
-HELD_OUT = ("eval.nll", "eval.bits_per_byte", "eval.perplexity", ACCURACY)
-ACCURACY_DROP = 0.7  # of its best: task scores are noisy, only their collapse is told
+HELD_OUT = ("eval.nll", "eval.bits_per_byte", "eval.perplexity")
 LOSS = SignalKey("loss.train")
 
 
@@ -42,9 +40,8 @@ class HeldOutTrack:
 
     def __init__(self, key: SignalKey, limits: Thresholds, train: _TrainLoss) -> None:
         self.key = key
-        self.accuracy = key.signal == ACCURACY
-        self.warn = 1 / (1 - ACCURACY_DROP) if self.accuracy else 1 + limits["eval.warn"]
-        self.fail = math.inf if self.accuracy else 1 + limits["eval.fail"]
+        self.warn = 1 + limits["eval.warn"]
+        self.fail = 1 + limits["eval.fail"]
         self.evaluations = int(limits["eval.evaluations"])
         self.train = train
         self.best = math.inf
@@ -81,9 +78,6 @@ class HeldOutTrack:
         if step == self._last_step:
             return
         self._last_step = step
-        if self.accuracy:
-            # Judged as its inverse, so that worse is higher here too.
-            x = 1 / x if x > 0 else math.inf
         if self.key.signal == "eval.perplexity":
             # 2% of the loss, of which perplexity is the exponential.
             x = math.log(x) if x > 0 else math.inf
@@ -127,11 +121,6 @@ class HeldOutTrack:
         if beyond and not over_fitting and not math.isnan(self.train.level):
             self.severity = Severity.FAIL
         why = ": over-fitting, since the training loss goes on falling" if over_fitting else ""
-        if self.accuracy:
-            self.what = f"{self.key} is {1 / at.value:.4g}, down from its best {1 / self.best:.4g} "
-            self.what += f"at step {self.best_step:.15g}"
-            self._speak(row, at, before, found)
-            return
         self.what = (
             f"held-out loss ({self._name}) is {at.value:.4g}, {rise:+.0%} against its best {self.best:.4g} "
             f"at step {self.best_step:.15g}{why}"
@@ -143,11 +132,6 @@ class HeldOutTrack:
         if not self.opened or self.severity > before or at.value >= max(p.value for p in self.worse):
             found.append((row, self._said(action, at)))
         self.opened = True
-
-    @property
-    def shown_best(self) -> float:
-        """The best value as it was logged."""
-        return 1 / self.best if self.accuracy else self.best
 
     @property
     def _name(self) -> str:
@@ -213,8 +197,6 @@ class HeldOut(SeriesDetector):
     def _is_judged(self, key: SignalKey) -> bool:
         """Perplexity and bits per byte are left alone once the loss itself was seen for the same set."""
         place = HELD_OUT.index(key.signal)
-        if key.signal == ACCURACY:
-            return not any(other.signal != ACCURACY for other in self.tracks)
         return not any(other.labels == key.labels and HELD_OUT.index(other.signal) < place for other in self.tracks)
 
     def _in_step(self, frame: Frame, keys: list[SignalKey], loss: Finite, found: Found) -> None:
@@ -253,7 +235,7 @@ class HeldOut(SeriesDetector):
             )
         best_track = min(tracks, key=lambda t: (HELD_OUT.index(t.key.signal), t.best))
         sets = f" over {len(tracks)} sets" if len(tracks) > 1 else ""
-        what = f"{most} evaluations{sets}, best {best_track.shown_best:.4g} at step {best_track.best_step:.15g}"
+        what = f"{most} evaluations{sets}, best {best_track.best:.4g} at step {best_track.best_step:.15g}"
         return result(self, Verdict.PASS, what, used=used)
 
     @property

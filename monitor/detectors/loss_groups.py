@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from trainmon.monitor.amount import named
 from trainmon.monitor.detectors.base import CheckView
-from trainmon.monitor.detectors.common import SeriesDetector, Track, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, in_order, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.families import keys_of
+from trainmon.monitor.detectors.group_context import GroupContext
 from trainmon.monitor.detectors.shift_rule import ShiftTrack
-from trainmon.monitor.finding import CheckResult, Verdict
-from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.finding import CheckResult, Finding, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
 
 GROUPS = ("loss.worst_rank", "loss.rank", "loss.source", "loss.modality")
 
@@ -17,7 +22,8 @@ GROUPS = ("loss.worst_rank", "loss.rank", "loss.source", "loss.modality")
 class LossGroups(SeriesDetector):
     """The loss-shift rule on each: +5% over its own level a WARN, +25% and lasting a FAIL.
 
-    The maximum over ranks grows with their number, so that it is compared with itself, never with the mean.
+    The maximum over ranks grows with their number, so that it is compared with itself, never with the mean. What the
+    mean loss did meanwhile, and the group's share of the tokens, are told beside it.
     """
 
     id: ClassVar[str] = "loss.groups"
@@ -34,6 +40,32 @@ class LossGroups(SeriesDetector):
         "METRICS.md D2, D3 and METRICS.md, smallest faults: worst rank, source, modality; Deng, Reading a "
         "Pretraining Run (2026)"
     )
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.context = GroupContext(limits["shift.warn"])
+
+    def update(self, frame: Frame) -> Iterable[Finding]:
+        """Feeds every group; findings say what mean and share did."""
+        self.context.feed(frame)
+        found: Found = []
+        for key in keys_of(frame, GROUPS):
+            if key not in self.tracks:
+                self.tracks[key] = self.make_track(key)
+            self.tracks[key].feed(frame, found)
+        if found:
+            found = [(row, self._with_context(said, row)) for row, said in found]
+        self.context.close(frame)
+        return in_order(found)
+
+    def finish(self) -> Iterable[Finding]:
+        """Open shifts reach to their last value."""
+        return [replace(said, what=self.context.again(said.signal, said.what)) for said in super().finish()]
+
+    def _with_context(self, said: Finding, row: int) -> Finding:
+        if said.action == "open" or (said.action == "grow" and said.what):
+            return replace(said, what=self.context.told(said, row))
+        return replace(said, what=self.context.again(said.signal, said.what))
 
     def make_track(self, key: SignalKey) -> Track:
         """A level shift of one group."""

@@ -11,7 +11,6 @@ from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import (
     Found,
     Place,
-    SeriesDetector,
     Track,
     finding,
     number_fact,
@@ -23,12 +22,18 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.families import WatchingDetector
+from trainmon.monitor.detectors.share_track import ShareRule, ShareTrack
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.monitor.thresholds import Thresholds
 
-WATCHED = ("reward.mean", "policy.kl", "policy.entropy", "policy.length")
+SERIES = ("reward.mean", "policy.kl", "policy.entropy", "policy.length")
+# Shares that rise by 0.3, or pass the bar where they were clear of it: (kind, bar).
+SHARES = {"policy.zero_variance": ("zero_variance", 0.9), "policy.truncated": ("truncated", 0.9)}
+WATCHED = (*SERIES, *SHARES)
+RUNAWAY = 5.0  # times its own level: METRICS.md's factor for entropy
 HISTORY = 20
 LASTING_STEPS = 20.0
 LASTING_VALUES = 10
@@ -154,6 +159,8 @@ class PolicyTrack:
         limit = number_fact(self.facts, "max_response_length")
         if level > 4 and now < 0.05 * level:
             return 2.0, f"responses shrank from {level:.4g} to {now:.4g} tokens"
+        if level > 4 and now > RUNAWAY * level:
+            return 1.0, f"responses ran away from {level:.4g} to {now:.4g} tokens"
         if limit is not None and now >= 0.98 * limit and level < 0.9 * limit:
             return 1.0, f"responses grew from {level:.4g} to the limit of {limit:.15g} tokens"
         return 0.0, ""
@@ -167,8 +174,18 @@ class PolicyTrack:
         return [self._said("grow", self.last)] if self.opened and self.last is not None else []
 
 
-class RlHealth(SeriesDetector):
-    """Reward down by half its range, KL 10x, entropy 5x either way, length to 0 or the limit, for 20 steps."""
+ADVICE = {
+    "zero_variance": "groups whose rewards are all alike teach nothing: mix in prompts of another difficulty, sample "
+    "more responses a prompt or at a higher temperature, or drop such groups",
+    "truncated": "responses are cut at the length limit and get no reward: raise the limit, or penalise length softly",
+}
+
+
+class RlHealth(WatchingDetector):
+    """Reward down by half its range, KL 10x, entropy 5x either way, length to 0, the limit or 5x, for 20 steps.
+
+    Groups without variance, and responses cut at the limit: 0.3 more of them than usual, or past 0.9, for 20 steps.
+    """
 
     id: ClassVar[str] = "rl.health"
     name: ClassVar[str] = "Policy Health"
@@ -186,6 +203,10 @@ class RlHealth(SeriesDetector):
 
     def make_track(self, key: SignalKey) -> Track:
         """One series of the policy."""
+        if key.signal in SHARES:
+            kind, bar = SHARES[key.signal]
+            rise = self.limits["share.rise"]
+            return ShareTrack(key, ShareRule(kind, rise, LASTING_STEPS, LASTING_VALUES, bar=bar, min_history=HISTORY))
         return PolicyTrack(key, self.facts)
 
     def result(self, view: CheckView) -> CheckResult:
@@ -193,6 +214,8 @@ class RlHealth(SeriesDetector):
         verdict = verdict_of(view.episodes)
         if verdict is not Verdict.PASS:
             advice = "raise the KL coefficient or lower the learning rate; read samples: a reward can be gamed"
+            worst = max(view.episodes, key=lambda episode: episode.severity)
+            advice = ADVICE.get(worst.kind, advice)
             return result(self, verdict, tell(view.episodes), "", advice)
         if not view.rl:
             return result(self, Verdict.NOT_APPLICABLE, "no policy is optimised in this run")

@@ -10,9 +10,12 @@ import numpy as np
 
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import Found, Place, finding, in_order, place, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.families import keys_of
+from trainmon.monitor.detectors.newest import Newest
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray
 
 EPS = 1e-12
 ALIKE = 0.005  # ranks this near to each other were timed behind a barrier
@@ -22,13 +25,14 @@ PLACEHOLDER = SignalKey("sys.straggler")
 class Straggler(Detector):
     """S above 1.1 with the same rank for 100 steps is a WARN, above 1.5 a FAIL.
 
-    From step times by rank where they are logged, else from a logged S. Times that are alike over all ranks were
-    taken behind the collectives and name nobody: NO DATA.
+    From step times by rank where they are logged, else from the step's time less each rank's wait for collectives (the
+    slow rank waits least), else from a logged S. Times that are alike over all ranks were taken behind the collectives
+    and name nobody: NO DATA.
     """
 
     id: ClassVar[str] = "sys.straggler"
     name: ClassVar[str] = "Straggler"
-    signals: ClassVar[tuple[str, ...]] = ("sys.rank_step_time", "sys.straggler")
+    signals: ClassVar[tuple[str, ...]] = ("sys.rank_step_time", "sys.straggler", "sys.comm_wait")
     order: ClassVar[int] = 23
     triage: ClassVar[str] = "step_time"
     formula: ClassVar[str] = "S = tau / (median over ranks of tau_r + eps), before the collectives"
@@ -38,6 +42,7 @@ class Straggler(Detector):
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
+        self.step_time = Newest(SignalKey("sys.step_time"))
         self.rank: str | None = None
         self.key = PLACEHOLDER
         self.first: Place | None = None
@@ -58,19 +63,25 @@ class Straggler(Detector):
         found: Found = []
         if frame.attempt != self._attempt:
             self._attempt, self.rank, self.opened = frame.attempt, None, False
-        ranks = sorted(frame.family("sys.rank_step_time"))
+        self.step_time.feed(frame)
+        ranks = keys_of(frame, ("sys.rank_step_time",))
+        waits = [key for key in keys_of(frame, ("sys.comm_wait",)) if "rank" in key.label_dict]
         if len(ranks) >= 2:
-            self._by_rank(frame, ranks, found)
+            self._by_rank(frame, ranks, np.stack([frame.columns[key] for key in ranks]), found)
+        elif len(waits) >= 2:
+            rows = np.arange(len(frame))
+            step_time = np.array(self.step_time.at(rows.tolist()))
+            own = step_time - np.stack([frame.columns[key] for key in waits])
+            self._by_rank(frame, waits, np.where(own > 0, own, np.nan), found)
         else:
-            for key in sorted(frame.family("sys.straggler")):
+            for key in keys_of(frame, ("sys.straggler",)):
                 for row in frame.logged(key).tolist():
                     score = float(frame.columns[key][row])
                     if math.isfinite(score):
                         self._take(frame, row, key.label_dict.get("rank", ""), key, score, found)
         return in_order(found)
 
-    def _by_rank(self, frame: Frame, keys: list[SignalKey], found: Found) -> None:
-        table = np.stack([frame.columns[key] for key in keys])
+    def _by_rank(self, frame: Frame, keys: list[SignalKey], table: FloatArray, found: Found) -> None:
         counted = np.isfinite(table).sum(axis=0)
         for row in np.flatnonzero(counted >= 2).tolist():
             times = table[:, row]
@@ -145,9 +156,10 @@ class Straggler(Detector):
         used = ("straggler.warn", "straggler.fail", "straggler.steps")
         verdict = verdict_of(view.episodes)
         if verdict is not Verdict.PASS:
-            advice = "look at that rank's host: clocks, temperature, network errors, other processes; exclude it"
+            who = f"rank {self.rank}'s host" if self.rank else "that rank's host"
+            advice = f"look at {who}: clocks, temperature, network errors, other processes; drain it if it stays slow"
             return result(self, verdict, tell(view.episodes), "", advice, used)
-        if not seen(view, "sys.rank_step_time", "sys.straggler"):
+        if not self.judged and not seen(view, "sys.rank_step_time", "sys.straggler"):
             return result(self, Verdict.NO_DATA, "no step time by rank; log the compute time of each")
         if self.judged and not seen(view, "sys.straggler") and self.widest < ALIKE:
             what = "all ranks take the same time: it was measured behind the collectives"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from trainmon.monitor.detectors.base import CheckView
-from trainmon.monitor.detectors.common import SeriesDetector, Track
+from trainmon.monitor.detectors.batch_watch import BatchWatch
+from trainmon.monitor.detectors.common import Found, SeriesDetector, Track
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
 from trainmon.monitor.detectors.step_time import level_result, slow_used
 from trainmon.monitor.finding import CheckResult
-from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
 
 NOUNS = {
     "sys.tokens_per_second": "throughput",
@@ -20,7 +23,7 @@ NOUNS = {
 
 
 class Throughput(SeriesDetector):
-    """-20% for 50 steps is a WARN, -60% a FAIL."""
+    """-20% for 50 steps is a WARN, -60% a FAIL. A new batch size or sequence length begins a new level."""
 
     id: ClassVar[str] = "sys.throughput"
     name: ClassVar[str] = "Throughput"
@@ -32,6 +35,14 @@ class Throughput(SeriesDetector):
         "1 - median over throughput.steps / the level before, of tokens/s, samples/s, FLOP/s or MFU"
     )
     source: ClassVar[str] = "METRICS.md D8, D9 and METRICS.md, smallest faults: throughput, MFU"
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        super().__init__(limits, facts)
+        self.batch = BatchWatch()
+
+    def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
+        """A batch that changes begins a new level."""
+        self.batch.rebase(frame, [t for t in self.tracks.values() if isinstance(t, LevelTrack)])
 
     def make_track(self, key: SignalKey) -> Track:
         """A level that falls."""

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.monitor.logs import Line, engine, feed_cut, read
 from trainmon.monitor.derive import Derivation
 from trainmon.monitor.derive_experts import balance
+from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.robust_score import RobustScore
 from trainmon.monitor.thresholds import Thresholds
@@ -375,3 +377,21 @@ def rows(frame: Frame, where: slice) -> Frame:
     """Some rows, without the columns that are empty there, as the engine gives them."""
     columns = {key: values[where] for key, values in frame.columns.items() if not np.isnan(values[where]).all()}
     return replace(frame, steps=frame.steps[where], times=frame.times[where], lines=frame.lines[where], columns=columns)
+
+
+def test_co_spikes_are_counted_whatever_the_pieces() -> None:
+    rng = np.random.default_rng(3)
+    n = 400
+    values = {"loss": 2.0 * np.exp(0.005 * rng.normal(size=n)), "grad_norm": 0.4 * np.exp(0.05 * rng.normal(size=n))}
+    for at in (200, 300, 301):
+        values["loss"][at] *= 2
+        values["grad_norm"][at] *= 20
+    values["grad_norm"][250] *= 20
+    lines = [Line({name: float(x[i]) for name, x in values.items()}, float(i)) for i in range(n)]
+    key = SignalKey("spike.co_count")
+    whole = read(lines, detectors=DETECTORS).series_views()[key]
+    assert dict(zip(whole.steps.tolist(), whole.values.tolist(), strict=True)) == {200.0: 1.0, 300.0: 2.0, 301.0: 3.0}
+    watched = engine(detectors=DETECTORS)
+    feed_cut(watched, lines, [50, 200, 201, 260, 300, 301, 333])
+    assert watched.series_views()[key].values.tolist() == whole.values.tolist()
+    assert key not in read(lines[:150], detectors=DETECTORS).series_views()

@@ -22,11 +22,14 @@ from trainmon.monitor.detectors.eval_tasks import EvalTasks
 from trainmon.monitor.detectors.grad_dead import GradDead
 from trainmon.monitor.detectors.grad_elements import GradElements
 from trainmon.monitor.detectors.jitter import Jitter
+from trainmon.monitor.detectors.loss_groups import LossGroups
 from trainmon.monitor.detectors.memory import Memory
 from trainmon.monitor.detectors.modality import Modality
 from trainmon.monitor.detectors.moe_balance import MoeBalance
 from trainmon.monitor.detectors.residual import ResidualStream
+from trainmon.monitor.detectors.rl_health import RlHealth
 from trainmon.monitor.detectors.samples import Samples
+from trainmon.monitor.detectors.straggler import Straggler
 from trainmon.monitor.detectors.update_ratio import UpdateRatio
 from trainmon.monitor.detectors.waits import Waits
 from trainmon.monitor.finding import Severity
@@ -568,3 +571,124 @@ def rows(frame: Frame, where: slice) -> Frame:
         lines=frame.lines[where],
         columns={key: values[where] for key, values in frame.columns.items()},
     )
+
+
+# A group that gets worse while the mean stays flat.
+
+
+def groups(i: FloatArray, r: np.random.Generator) -> dict[str, FloatArray]:
+    code = noisy(r, late(i, 1.5, 2.2), 0.01)
+    web = noisy(r, late(i, 2.5, 2.5), 0.01)
+    return {
+        "loss.train": 0.05 * code + 0.95 * web,
+        "loss.source{source=code}": code,
+        "loss.source{source=web}": web,
+        "source.token_share{source=code}": np.full(N, 0.05),
+        "source.token_share{source=web}": np.full(N, 0.95),
+    }
+
+
+def test_a_source_that_gets_worse_is_told_beside_mean_and_share() -> None:
+    frame = frame_of(groups)
+    found = run(LossGroups, [frame])
+    assert [str(episode.signal) for episode in found.loud] == ["loss.source{source=code}"]
+    assert "(flat)" in found.loud[0].what
+    assert "share of the tokens is 5.0%" in found.loud[0].what
+    bounds = sorted(np.random.default_rng(1).integers(1, N, 12).tolist())
+    assert [repr(f) for f in run(LossGroups, cut(frame, bounds)).findings] == [repr(f) for f in found.findings]
+
+
+# Policy runs.
+
+
+def policy(**changed: FloatArray) -> Make:
+    def make(i: FloatArray, r: np.random.Generator) -> dict[str, FloatArray]:
+        usual = {
+            "reward.mean": 0.5 + 0.3 * i / N + r.normal(0, 0.03, N),
+            "policy.kl": noisy(r, 0.05),
+            "policy.entropy": noisy(r, 1.0, 0.05),
+            "policy.length": noisy(r, 500.0, 0.05),
+            "policy.zero_variance": share(r, 0.2, 0.05),
+            "policy.truncated": share(r, 0.05, 0.02),
+        }
+        return {**usual, **{name.replace("__", "."): values for name, values in changed.items()}}
+
+    return make
+
+
+INDEX = np.arange(N, dtype=np.float64)
+POLICY = [
+    ("groups without variance", policy(policy__zero_variance=late(INDEX, 0.2, 0.95)), "zero_variance"),
+    ("groups slowly without variance", policy(policy__zero_variance=np.clip(INDEX / 1000, 0, 1)), "zero_variance"),
+    ("responses at the limit", policy(policy__truncated=late(INDEX, 0.05, 0.9)), "truncated"),
+    ("length runs away", policy(policy__length=late(INDEX, 500.0, 4000.0)), "policy"),
+    ("length to nothing", policy(policy__length=late(INDEX, 500.0, 3.0)), "policy"),
+    ("reward collapses", policy(reward__mean=0.5 + 0.3 * INDEX / N - late(INDEX, 0.0, 0.6)), "policy"),
+    ("KL blows up", policy(policy__kl=late(INDEX, 0.05, 8.0)), "policy"),
+    ("entropy collapses", policy(policy__entropy=late(INDEX, 1.0, 0.02)), "policy"),
+]
+
+
+@pytest.mark.parametrize(("make", "kind"), [c[1:] for c in POLICY], ids=[c[0] for c in POLICY])
+def test_policy_faults(make: Make, kind: str) -> None:
+    found = run(RlHealth, [frame_of(make)], rl=True)
+    assert {episode.kind for episode in found.loud} == {kind}
+    assert len(found.loud) == 1
+    bounds = sorted(np.random.default_rng(1).integers(1, N, 12).tolist())
+    assert [repr(f) for f in run(RlHealth, cut(frame_of(make), bounds)).findings] == [repr(f) for f in found.findings]
+
+
+def test_a_policy_that_learns_is_silent() -> None:
+    for seed in range(4):
+        assert run(RlHealth, [frame_of(policy(), seed=seed)], rl=True).loud == []
+
+
+# What a new level costs: a fault that stays is told once, becomes the level after a stated time, and a second one is
+# told again.
+
+
+@pytest.mark.parametrize(
+    ("detector", "name", "levels", "persistence"),
+    [
+        (DeadUnits, "tensor.dead_fraction", (0.0, 0.4, 0.8), 100),
+        (GradDead, "grad.zero_fraction", (0.0, 0.4, 0.8), 50),
+        (Samples, "sample.repetition", (0.1, 0.45, 0.8), 3),
+        (AbsMax, "tensor.abs_max{site=output}", (1.0, 30.0, 900.0), 3),
+        (ResidualStream, "residual.branch_scale", (1.0, 30.0, 900.0), 3),
+    ],
+)
+def test_a_true_new_level_is_accepted_after_ten_times_the_persistence(
+    detector: type[Detector], name: str, levels: tuple[float, float, float], persistence: int
+) -> None:
+    lasting = 12 * persistence
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.full(200, levels[0]), np.full(lasting, levels[1]), np.full(lasting, levels[2])])
+    noise = 1 + 0.01 * rng.normal(size=len(values))
+    frame = frame_of(lambda _i, _r: {name: np.clip(values * noise, 0, None)}, n=len(values))
+    opened = [said.step for said in run(detector, [frame]).findings if said.action == "open"]
+    assert len(opened) == 2
+    assert 201 <= opened[0] <= 201 + persistence + 3
+    assert 201 + lasting <= opened[1] <= 201 + lasting + persistence + 3
+
+
+def test_outliers_do_not_widen_the_level() -> None:
+    # One value in five is out, for a long time: the level is still the level, and the fault after it is found.
+    rng = np.random.default_rng(1)
+    values = 0.1 + 0.01 * rng.normal(size=N)
+    values[200:700:5] = 0.95
+    values[900:] = 0.6
+    found = run(DeadUnits, [frame_of(lambda _i, _r: {"tensor.dead_fraction": values})])
+    assert [episode.first_step for episode in found.loud] == [901]
+
+
+def test_the_rank_that_waits_least_is_the_slow_one() -> None:
+    def make(i: FloatArray, r: np.random.Generator) -> dict[str, FloatArray]:
+        waits = {f"sys.comm_wait{{rank={n}}}": noisy(r, late(i, 0.05, 0.4), 0.05) for n in range(8)}
+        waits["sys.comm_wait{rank=6}"] = noisy(r, 0.05, 0.05)
+        return {"sys.step_time": late(i, 0.6, 1.0), **waits}
+
+    found = run(Straggler, [frame_of(make)])
+    assert [(str(e.signal), e.first_step) for e in found.loud] == [("sys.straggler{rank=6}", AT + 1)]
+    assert "rank 6" in found.loud[0].what
+    bounds = sorted(np.random.default_rng(1).integers(1, N, 12).tolist())
+    assert [repr(f) for f in run(Straggler, cut(frame_of(make), bounds)).findings] == [repr(f) for f in found.findings]
