@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.settings import Settings
-from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.snapshot import JobInfo, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
+from trainmon.monitor.workers import judged, processes_for
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import Discovery, RunFiles, discover
 from trainmon.tails.intake import read_all
@@ -55,10 +56,12 @@ def judge(
     limits: Thresholds | None = None,
     with_scores: bool = True,
     jobs: Jobs | None = None,
+    processes: int | None = 1,
 ) -> Judgement:
     """Reads every run of the targets to its end and judges it. `with_scores`: also the series of spike scores.
 
-    `jobs`: asked for the state of the runs' jobs; None asks nobody, unless a target names a job.
+    `jobs`: asked for the state of the runs' jobs; None asks nobody, unless a target names a job. `processes`: how
+    many at the most read and judge; None: as many as pay.
     """
     clock = clock or SystemClock()
     if jobs is None and any(target.startswith("slurm:") for target in targets):
@@ -68,12 +71,12 @@ def judge(
         for files in discovery.runs:
             jobs.know(files, cwd)
         jobs.look()
-    runs = []
-    for files, watched in read_runs(discovery, clock=clock, limits=limits or Thresholds()):
-        if jobs is not None:
-            watched.learn_jobs(jobs.jobs_for(files.name))
-        runs.append(watched.snapshot(live=False, with_scores=with_scores))
-    problems = (*discovery.problems, *(jobs.problems if jobs is not None else ()))
+    judge_one = partial(_snapshot, clock=clock, limits=limits or Thresholds(), with_scores=with_scores, jobs={})
+    if jobs is not None:
+        judge_one.keywords["jobs"] = {files.name: jobs.jobs_for(files.name) for files in discovery.runs}
+    said: list[str] = []
+    runs = list(judged(discovery.runs, judge_one, processes_for(discovery.runs, processes), said))
+    problems = (*discovery.problems, *(jobs.problems if jobs is not None else ()), *said)
     problems = tuple(dict.fromkeys(problems))
     return Judgement(tuple(runs), problems, discovery.searched, is_one_unjudged(targets, runs, cwd))
 
@@ -102,11 +105,25 @@ def read_runs(
 ) -> Iterator[tuple[RunFiles, WatchedRun]]:
     """Each run read to its end. `on_engine` is called with a run's new engine before anything is read."""
     for files in discovery.runs:
-        watched = WatchedRun(partial(_engine, files, clock, limits, on_engine), clock)
-        for item in read_all(files, clock):
-            watched.take(item)
-        watched.engine.settle()
-        yield files, watched
+        yield files, _read_run(files, clock, limits, on_engine)
+
+
+def _read_run(
+    files: RunFiles, clock: Clock, limits: Thresholds, on_engine: Callable[[RunEngine], None] | None = None
+) -> WatchedRun:
+    watched = WatchedRun(partial(_engine, files, clock, limits, on_engine), clock)
+    for item in read_all(files, clock):
+        watched.take(item)
+    watched.engine.settle()
+    return watched
+
+
+def _snapshot(
+    files: RunFiles, *, clock: Clock, limits: Thresholds, with_scores: bool, jobs: Mapping[str, tuple[JobInfo, ...]]
+) -> RunSnapshot:
+    watched = _read_run(files, clock, limits)
+    watched.learn_jobs(jobs.get(files.name, ()))
+    return watched.snapshot(live=False, with_scores=with_scores)
 
 
 def _engine(

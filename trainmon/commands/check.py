@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Also write a SARIF 2.1.0 file.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")
 @limit_options
+@click.option(
+    "--jobs",
+    "processes",
+    type=click.IntRange(min=1, max=256),
+    help="Processes that read and judge: all cores where that pays.",
+)
 @job_options
 @cache_option
 @ssh_options()
@@ -51,6 +57,7 @@ def check(
     junit: Path | None,
     threshold: float | None,
     window: int | None,
+    processes: int | None,
     no_slurm: bool,
     pid: int | None,
 ) -> None:
@@ -67,7 +74,14 @@ def check(
     if explain is not None:
         _is_known(explain, as_json=as_json)
     jobs = job_watch_of(no_slurm, pid)
-    found = judge(list(targets), cwd=Path.cwd(), limits=limits, with_scores=explain is not None, jobs=jobs)
+    found = judge(
+        list(targets),
+        cwd=Path.cwd(),
+        limits=limits,
+        with_scores=explain is not None,
+        jobs=jobs,
+        processes=processes,
+    )
     if focus is not None:
         found = _narrowed(found, targets, focus)
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)

@@ -1,0 +1,90 @@
+"""Finished runs judged in several processes, where that pays: the same snapshots in the same order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Final
+
+from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.discover import STDIN, RunFiles
+
+# Below this a second process takes longer to begin and to hand over its snapshot than it saves (benchmarks/many_files).
+PAYS_BYTES: Final = 24 << 20
+
+Judge = Callable[[RunFiles], RunSnapshot]
+
+
+def processes_for(runs: Sequence[RunFiles], most: int | None) -> int:
+    """How many processes are worth their start: `most` at the most, 1 for this one alone."""
+    local = [run for run in runs if _is_local(run)]
+    wanted = min(most if most is not None else _cores(), len(local))
+    if wanted < 2 or (most is None and sum(map(_bytes, local)) < PAYS_BYTES):
+        return 1
+    return wanted
+
+
+def judged(runs: Sequence[RunFiles], judge: Judge, processes: int, problems: list[str]) -> Iterator[RunSnapshot]:
+    """The snapshot that `judge` makes of each run, in order; `judge` goes to other processes and must be picklable.
+
+    A run whose process dies is judged in this one; `problems` then says so.
+    """
+    if processes < 2:
+        yield from map(judge, runs)
+        return
+    # A copy of this process begins at once, but must not be made while other threads hold locks.
+    method = "fork" if threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    with ProcessPoolExecutor(processes, multiprocessing.get_context(method)) as pool:
+        try:
+            waiting = _begun(pool, runs, judge)
+            for run in runs:
+                yield _result(waiting.get(run.name), run, judge, problems)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begun(pool: ProcessPoolExecutor, runs: Sequence[RunFiles], judge: Judge) -> dict[str, Future[RunSnapshot]]:
+    """The largest runs first: the last one to end is then a small one."""
+    waiting = {}
+    try:
+        for run in sorted(filter(_is_local, runs), key=_bytes, reverse=True):
+            waiting[run.name] = pool.submit(judge, run)
+    except BrokenProcessPool:
+        pass  # those that could not be given away are judged here
+    return waiting
+
+
+def _result(waiting: Future[RunSnapshot] | None, run: RunFiles, judge: Judge, problems: list[str]) -> RunSnapshot:
+    if waiting is None:
+        return judge(run)
+    try:
+        return waiting.result()
+    except BrokenProcessPool:
+        said = "a worker process died (out of memory?); what it had to do was done again in the main process"
+        if said not in problems:
+            problems.append(said)
+        return judge(run)
+
+
+def _is_local(run: RunFiles) -> bool:
+    return all(file.remote is None and file.path != STDIN for file in run.files)
+
+
+def _bytes(run: RunFiles) -> int:
+    return sum(_size(file.path) for file in run.files)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
