@@ -63,9 +63,9 @@ if False:  # for the type checker only: importing it takes longer than all the r
     import typing  # noqa: F401
 
 # A round of polls may take this share of a core, files that grew lately and the others counted apart.
-HOT_SHARE = 0.04
+HOT_SHARE = 0.02
 COLD_SHARE = 0.004
-LEAST_S = 0.04
+LEAST_S = 0.06
 MOST_S = 2.0
 
 
@@ -207,13 +207,15 @@ class Reader:
             # Sending is no part of a round's cost: it would slow down the rounds when most comes.
             used = min(used, 1e-5 * count + 5e-5)
             least = 0.5 if self.points and all(file.is_blind for file in self.files.values()) else LEAST_S
-            self.hot_due = now + min(max(used / HOT_SHARE, least), MOST_S)
+            self.hot_due = now + min(max(used / HOT_SHARE, least), MOST_S) if count else now + MOST_S
         if now >= self.cold_due:
             used = time.process_time()
             cold = [file for file in self.files.values() if now - file.changed_at >= HOT_S and file.lost_at is None]
             for file in cold:
                 self.look(file, now)
             used = min(time.process_time() - used, 1e-5 * len(cold) + 5e-5)
+            if any(file.changed_at >= now for file in cold):
+                self.hot_due = min(self.hot_due, now + LEAST_S)
             self.cold_due = now + min(max(used / COLD_SHARE, LEAST_S), MOST_S)
 
     # -- one file
