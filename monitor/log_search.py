@@ -8,7 +8,7 @@ from typing import Final
 
 from trainmon.tails.status import LogLine
 
-PIECE_LINES: Final = 2000  # on either side of the line that is asked for
+PIECE_LINES: Final = 10_000  # on either side of the line that is asked for
 _FIRST_LINES: Final = 100  # what one looks for is often near
 
 Read = Callable[[int, int], list[LogLine]]

@@ -29,6 +29,7 @@ from trainmon.tui.crash import told
 from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.hand_over import write_report
+from trainmon.tui.loading import Pace, read_bytes, words
 from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.order import ORDERS, ordered
@@ -101,6 +102,8 @@ class TrainmonApp(App[None]):
         self.sinks = sinks or Sinks()
         self._received = self.clock.monotonic()
         self._by_id = {row.id: row for row in self.rows}
+        self._pace = Pace()
+        self.loading: tuple[float, str] | None = None
         self.register_theme(DARK_THEME)
         self.register_theme(LIGHT_THEME)
         self.theme = DARK_THEME.name if self.look.dark else LIGHT_THEME.name
@@ -178,10 +181,19 @@ class TrainmonApp(App[None]):
         self.rows = [known.get(id(run)) or row_of(run) for run in newest.runs]
         self._by_id = {row.id: row for row in self.rows}
         self._received = self.clock.monotonic()
+        self.loading = self._loading()
         self.memory.reapply(newest.runs, self.source, self.clock.wall())
         if (news := self.sinks.news(newest)) and self._driver is not None:
             self._driver.write(news)
         self._show()
+
+    def _loading(self) -> tuple[float, str] | None:
+        """(share that is read, how much and how long that is) of the histories that are being read; None for none."""
+        done, size = read_bytes(self.fleet.runs)
+        if not size > 0:
+            return None
+        left_s = self._pace.note(self._received, done, size)
+        return done / size, words(done, size, left_s)
 
     def _tick(self) -> None:
         """Ages grow also when nothing comes."""

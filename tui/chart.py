@@ -92,6 +92,11 @@ class Chart:
         return ", ".join((self.x_name, *(word for word, holds in done if holds)))
 
 
+# What the labels of a chart took when it was drawn last: a good guess spares drawing it twice.
+_gutters: dict[tuple[str, str, int], int] = {}
+_MOST_GUTTERS = 500
+
+
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """`height` lines of exactly `width` cells: title, plot, x axis. Raw values are always drawn."""
     title = pad(_title(chart, width, glyphs), width)
@@ -100,7 +105,8 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
     if ends is None or rows < 1 or width < 12:
         return [title, *[pad([], width) for _ in range(height - 1)]][:height]
     grid = BRAILLE if glyphs.braille else PLAIN
-    columns = max(2, width - 9) * grid.across  # a first guess; the gutter depends on the labels
+    guess = _gutters.get((chart.title, chart.unit, width), 8)
+    columns = max(2, width - guess - 1) * grid.across  # how wide the labels are is only known when it is drawn
     curves = [curve.between(*ends) for curve in chart.curves]
     drawn = [draw_curve(curve, *ends, columns) for curve in curves]
     scale = scale_of(_wish(chart), [*drawn, *(draw_curve(points, *ends, columns) for points in chart.points)])
@@ -109,6 +115,9 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
     across = max(2, width - gutter - 1)
     if across * grid.across != columns:
         columns = across * grid.across
+        if len(_gutters) > _MOST_GUTTERS:
+            _gutters.clear()
+        _gutters[chart.title, chart.unit, width] = gutter
         drawn = [draw_curve(curve, *ends, columns) for curve in curves]
     lines = [title]
     for row, line in enumerate(plot(chart, drawn, scale, ends, rows, across, glyphs)):

@@ -86,6 +86,9 @@ class LevelCache:
         self._most = most
         self._known: OrderedDict[int, tuple[weakref.ref[NDArray[np.generic]], _Bins]] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def thin(self, view: SeriesView) -> Thin:
         """`view` in some `MOST_BINS` points at most; as it is when it is no longer than that."""
         if view.steps.size <= MOST_BINS:

@@ -67,6 +67,9 @@ class LogView:
 
     def _lines(self, run: RunSnapshot) -> tuple[tuple[LogLine, ...], str]:
         if self.place is None or (self._in_tail and _holds(run.log_tail, self.place)):
+            if not run.log_tail and run.progress < 1:
+                done = f"{run.progress:.0%}"
+                return (), f"the newest lines are shown when the history is read ({done}); g shows the first ones"
             return run.log_tail, ""
         path, line_no = self.place
         if run.log_context_for != self.place:

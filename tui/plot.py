@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from operator import ne
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -186,13 +188,14 @@ def cell_range(shade: Shade, ends: tuple[float, float], across: int) -> tuple[in
 
 def runs(characters: list[list[str]], names: list[list[str]], shading: list[str]) -> list[Line]:
     """Cells side by side of one style and ground as one span."""
+    ground = [cell for cell, differs in enumerate(map(ne, shading[1:], shading), 1) if differs]
     lines: list[Line] = []
     for row, row_names in zip(characters, names, strict=True):
-        line: Line = []
-        start = 0
-        for cell in range(1, len(row) + 1):
-            if cell == len(row) or row_names[cell] != row_names[start] or shading[cell] != shading[start]:
-                line.append(Span("".join(row[start:cell]), row_names[start], shading[start]))
-                start = cell
-        lines.append(line)
+        edges = [cell for cell, differs in enumerate(map(ne, row_names[1:], row_names), 1) if differs]
+        if ground:
+            edges = sorted({*edges, *ground})
+        text = "".join(row)
+        lines.append(
+            [Span(text[start:end], row_names[start], shading[start]) for start, end in pairwise((0, *edges, len(row)))]
+        )
     return lines

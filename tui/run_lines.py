@@ -11,6 +11,7 @@ from trainmon.tails.text import printable
 from trainmon.tui import numbers
 from trainmon.tui.columns import VERDICT_STYLES, bar
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.loading import read_bytes
 from trainmon.tui.row import FAILED, Row
 from trainmon.tui.span import Line, Span, clip, fit, width_of, wrap
 
@@ -38,7 +39,10 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
     run = row.run
     if run.progress < 1:
         done = numbers.percent(run.progress)
-        return [Span(" reading history ", "text"), *bar(run.progress, 20, glyphs), Span(f" {done}", "value")]
+        reading: Line = [Span(" reading history ", "text"), *bar(run.progress, 20, glyphs), Span(f" {done} ", "value")]
+        read, size = read_bytes([run])
+        told = f"{numbers.size(read)} of {numbers.size(size)}; what is shown so far may change"
+        return [*reading, Span(clip(told, max(0, width - width_of(reading)), glyphs.ellipsis), "muted")]
     line: Line = [Span(" ")]
     if not math.isnan(row.progress):
         line += [*bar(row.progress, 10, glyphs), Span(f" {numbers.percent(row.progress)} ", "value")]
@@ -122,13 +126,29 @@ def fleet_head(rows: list[Row], shown: int, order: str, filtered: str, width: in
     return line
 
 
-def status_line(fleet: FleetSnapshot, width: int, glyphs: Glyphs, problems: tuple[str, ...] = ()) -> Line:
-    """How sources are watched; a problem takes its place, with how many more there are."""
+def status_line(
+    fleet: FleetSnapshot,
+    width: int,
+    glyphs: Glyphs,
+    problems: tuple[str, ...] = (),
+    loading: tuple[float, str] | None = None,
+) -> Line:
+    """How sources are watched; a problem takes its place, with how many more there are; before all, how far the
+    histories are read (`loading`: share and words)."""
     every = (*problems, *fleet.problems)
+    if loading is not None:
+        share, words = loading
+        more = f"  {glyphs.verdicts[Verdict.WARN]} {every[0]}" if every else ""
+        head = [
+            Span(" reading history ", "text"),
+            *bar(share, 20, glyphs),
+            Span(f" {numbers.percent(share)} ", "value"),
+        ]
+        return [*head, Span(clip(f"{words}{more}", max(0, width - width_of(head)), glyphs.ellipsis), "muted")]
     if every:
         more = f"  (+{len(every) - 1} more)" if len(every) > 1 else ""
-        head = f" {glyphs.verdicts[Verdict.WARN]} "
-        room = max(0, width - len(head) - len(more))
-        return [Span(head, "warn"), Span(clip(every[0], room, glyphs.ellipsis)), Span(more, "muted")]
+        sign = f" {glyphs.verdicts[Verdict.WARN]} "
+        room = max(0, width - len(sign) - len(more))
+        return [Span(sign, "warn"), Span(clip(every[0], room, glyphs.ellipsis)), Span(more, "muted")]
     text = fleet.status or ("reading" if fleet.reading else "")
     return [Span(" " + clip(text, max(0, width - 1), glyphs.ellipsis), "faint")]

@@ -71,7 +71,9 @@ class FleetScreen(MonitorScreen):
         head = fleet_head(rows, len(shown), self.order, wanted, width, self.glyphs)
         self.query_one("#head", TextLines).show([head])
         self.table.show(shown, frozenset(self.monitor.pins), self.monitor.aged_s(), self._nothing(fleet, rows))
-        self.query_one("#status", TextLines).show([status_line(fleet, width, self.glyphs)])
+        self.query_one("#status", TextLines).show(
+            [status_line(fleet, width, self.glyphs, loading=self.monitor.loading)]
+        )
         self._preview(len(rows))
 
     def _preview(self, runs: int) -> None:

@@ -7,6 +7,7 @@ from textual.widget import Widget
 
 from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
+from trainmon.tails.status import LogLine
 from trainmon.tui import keys
 from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
@@ -32,6 +33,7 @@ class LogScreen(RunBound):
         self.wanted = place
         self.search: LogSearch | None = None
         self.sought = ""
+        self._before: LogLine | None = None
 
     def content(self) -> ComposeResult:
         """The lines."""
@@ -61,10 +63,9 @@ class LogScreen(RunBound):
         if how == "bottom" and self.view.place is not None:
             self.view.follow()
             self.show(self.monitor.fleet)
-        elif how == "top" and run is not None and (line := self.pane.current) is not None and not self.view.words:
-            first = self.pane.lines_[0]
-            if first.line_no > 1:
-                self.view.go(run, (line.path, 1), source, afresh=True)
+        elif how == "top" and run is not None and not self.view.words and (path := self._path(run)):
+            if not self.pane.lines_ or self.pane.lines_[0].line_no > 1:
+                self.view.go(run, (path, 1), source, afresh=True)
                 self.monitor.poll()
                 self.show(self.monitor.fleet)
                 return
@@ -74,13 +75,19 @@ class LogScreen(RunBound):
             return
         self.pane.move(how)
 
+    def _path(self, run: RunSnapshot) -> str:
+        """The file of the line at the cursor; while none is here, the run's first."""
+        if (line := self.pane.current) is not None:
+            return line.path
+        return run.files[0].path if run.files else ""
+
     def action_sideways(self, by: int) -> None:
         """Long lines."""
         self.pane.scroll_sideways(20 * by)
 
     def action_next_step(self, by: int) -> None:
         """The next line with the words searched for, wherever it is in the file."""
-        words, line = self.view.words or self.sought, self.pane.current
+        words, line = self.view.words or self.sought, self.pane.current or self._before
         if not words:
             self.notify("/ asks for words to search; n and N then go from one line with them to the next")
             return
@@ -132,6 +139,8 @@ class LogScreen(RunBound):
 
     def filter_typed(self, text: str) -> None:
         """The lines follow the typing."""
+        if not self.view.words:  # from here one searches, also when no line at hand has the words
+            self._before = self.pane.current
         self.view.words = self.sought = text.strip()
         self.show(self.monitor.fleet)
 

@@ -47,8 +47,14 @@ class RunBound(MonitorScreen):
         head = run_head(row, width, glyphs, age_s, pinned=row.id in self.monitor.pins)
         self.query_one("#head", TextLines).show(head)
         files = (f"{file.path}: {file.problem}" for file in row.run.files if file.problem)
-        self.query_one("#status", TextLines).show([status_line(fleet, width, glyphs, (*row.run.problems, *files))])
+        self.query_one("#status", TextLines).show(
+            [status_line(fleet, width, glyphs, (*row.run.problems, *files), self._loading())]
+        )
         self.draw_run(row.run, fleet)
+
+    def _loading(self) -> tuple[float, str] | None:
+        run = self.run_now()
+        return self.monitor.loading if run is not None and run.progress < 1 else None
 
     def subject(self) -> RunId | None:
         """The run."""
