@@ -34,6 +34,7 @@ COMMANDS = (
     Entry("demo", "Look", "", "the same on simulated runs"),
     Entry("replay", "Look", "RUN", "a finished log played as if it were live"),
     Entry("check", "Judge", "[TARGET...]", "stability report and exit status", "trainmon.check/1"),
+    Entry("preflight", "Judge", "CONFIG...", "a plan checked before the run", "trainmon.preflight/1", "targets"),
     Entry("compare", "Judge", "RUN RUN...", "at the same x: better, worse, or noise", "trainmon.compare/1"),
     Entry("calibrate", "Judge", "RUN... -o FILE", "thresholds from healthy runs, for the next ones"),
     Entry("report", "Judge", "RUN", "an incident or hand-over report of one file", "trainmon.report/1"),

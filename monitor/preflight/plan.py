@@ -1,0 +1,157 @@
+"""What a configuration plans, under one name for each thing, with the key that said so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trainmon.monitor.preflight.flatten import Flat, Value
+from trainmon.tails.fact_names import FACT_NAMES
+
+# Names beside those of tails.fact_names; lower case, the last part of a key, the surest first.
+_NAMES: dict[str, tuple[str, ...]] = {
+    **{name: FACT_NAMES[name] for name in ("parameters", "active_parameters", "world_size", "gpu", "num_experts")},
+    "total_steps": ("train_iters", *FACT_NAMES["total_steps"], "steps"),
+    "total_tokens": ("total_tokens", "max_tokens", "train_tokens", "num_tokens", "max_train_tokens"),
+    "total_samples": ("train_samples",),
+    "epochs": ("num_train_epochs", "num_epochs", "max_epochs", "epochs"),
+    "peak_lr": ("peak_lr", "max_lr", "learning_rate", "lr", "base_lr", "peak_learning_rate"),
+    "min_lr": ("min_lr", "eta_min", "min_learning_rate", "lr_min"),
+    "min_lr_ratio": ("min_lr_ratio", "min_lr_factor", "alpha_f", "lr_min_ratio", "min_lr_rate"),
+    "warmup_steps": (*FACT_NAMES["warmup_steps"], "warmup_num_steps"),
+    "warmup_ratio": ("warmup_ratio", "lr_warmup_fraction", "warmup_fraction", "warmup_proportion"),
+    "decay_steps": ("lr_decay_iters", "lr_decay_steps", "decay_steps", "lr_decay_iterations"),
+    "decay_ratio": ("decay_ratio", "lr_decay_fraction", "warmdown_frac", "warmdown_ratio", "cooldown_frac"),
+    "schedule": ("lr_scheduler_type", "lr_decay_style", "decay_type", "lr_schedule", "scheduler", "lr_scheduler"),
+    "decay_lr": ("decay_lr",),
+    "batch_size": FACT_NAMES["batch_size"],
+    "micro_batch": FACT_NAMES["train_batch_size"],
+    "accumulation": FACT_NAMES["gradient_accumulation_steps"],
+    "tokens_per_batch": FACT_NAMES["tokens_per_batch"],
+    "seq_length": FACT_NAMES["seq_length"],
+    "clip": FACT_NAMES["clip_threshold"],
+    "precision": ("precision", "mixed_precision", "dtype", "torch_dtype", "mixed_precision_param", "param_dtype"),
+    "fp16": ("fp16", "fp16/enabled", "use_fp16"),
+    "bf16": ("bf16", "bf16/enabled", "bfloat16", "use_bf16"),
+    "loss_scale": ("loss_scale", "initial_loss_scale", "fp16/loss_scale", "initial_scale_power"),
+    "checkpoint_interval": (*FACT_NAMES["checkpoint_interval"], "checkpoint/interval"),
+    "eval_interval": ("eval_interval", "eval_steps", "eval_every", "val_check_interval", "eval_freq", "val_interval"),
+    "log_interval": ("log_interval", "logging_steps", "log_freq", "log_every", "log_every_n_steps", "steps_per_print"),
+    "optimizer": FACT_NAMES["optimizer"],
+    "beta2": ("beta2", "adam_beta2", "betas/1", "b2"),
+    "weight_decay": ("weight_decay", "wd"),
+    "hidden_size": ("hidden_size", "n_embd", "dim", "d_model", "embedding_dim", "model_dim"),
+    "num_layers": ("num_layers", "n_layer", "n_layers", "num_hidden_layers", "depth"),
+    "vocab_size": ("vocab_size", "padded_vocab_size", "n_vocab"),
+    "dead_time_s": (),
+    "step_time_s": (),
+}
+_NODES = ("nnodes", "num_nodes", "nodes")
+_PER_NODE = ("nproc_per_node", "gpus_per_node", "ntasks_per_node", "devices")
+# A section's plain `interval` or `steps` says nothing without the section.
+_IN_SECTION = {"interval": {"checkpoint": "checkpoint_interval", "eval": "eval_interval"}}
+_NOT_TOTALS = ("eval", "valid", "test", "checkpoint", "profil", "warm", "log", "save")
+
+
+@dataclass(slots=True)
+class Plan:
+    """`values`: name -> what is planned; `said`: name -> the key (and file) that said so, or how it was derived."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    flat: Flat = field(default_factory=dict)
+
+    def number(self, name: str) -> float | None:
+        """The number planned for `name`; None where there is none. A switch is no number."""
+        value = self.values.get(name)
+        return value if isinstance(value, float) else None
+
+    def word(self, name: str) -> str | None:
+        """The word planned for `name`, lower case."""
+        value = self.values.get(name)
+        return value.lower() if isinstance(value, str) else None
+
+    def derive(self, name: str, value: float | None, how: str) -> None:
+        """Sets what is not said but follows."""
+        if value is not None and value > 0 and name not in self.values:
+            self.values[name], self.said[name] = float(value), how
+
+
+def plan_of(flat: Flat, given: Mapping[str, float | str] | None = None) -> Plan:
+    """The plan in a flat configuration; `given`: facts that are known from elsewhere, weaker than it."""
+    plan = Plan(flat=flat)
+    by_last: dict[str, list[str]] = {}
+    for key in flat:
+        parts = key.lower().replace("-", "_").replace(".", "/").split("/")
+        by_last.setdefault(parts[-1], []).append(key)
+        if len(parts) > 1:
+            by_last.setdefault("/".join(parts[-2:]), []).append(key)
+            section = _IN_SECTION.get(parts[-1], {})
+            target = next((name for word, name in section.items() if word in parts[-2]), None)
+            if target:
+                _set(plan, target, key)
+    for name, names in _NAMES.items():
+        for candidate in names:
+            keys = [key for key in by_last.get(candidate, []) if _may_be(name, key)]
+            if keys:
+                _set(plan, name, min(keys, key=lambda key: (key.count("/"), key)))
+    for name, value in (given or {}).items():
+        if name == "clip_threshold":
+            name = "clip"
+        if name in _NAMES and name not in plan.values:
+            plan.values[name] = float(value) if isinstance(value, (int, float)) else value
+            plan.said[name] = "the log"
+    _derive(plan, flat, by_last)
+    return plan
+
+
+def _may_be(name: str, key: str) -> bool:
+    path = key.lower()
+    if name == "total_steps":
+        return not any(word in path for word in _NOT_TOTALS)
+    if name in ("peak_lr", "batch_size", "seq_length"):
+        return not any(word in path for word in ("eval", "valid", "min", "decoupled", "critic"))
+    return True
+
+
+def _set(plan: Plan, name: str, key: str) -> None:
+    value = plan.flat[key]
+    if name not in plan.values:
+        plan.values[name], plan.said[name] = value, key
+
+
+def _derive(plan: Plan, flat: Flat, by_last: dict[str, list[str]]) -> None:
+    def first(names: tuple[str, ...]) -> float | None:
+        found = (flat[key] for name in names for key in by_last.get(name, []))
+        return next((value for value in found if isinstance(value, float)), None)
+
+    nodes, per_node = first(_NODES), first(_PER_NODE)
+    if nodes and per_node:
+        plan.derive("world_size", nodes * per_node, "nodes x processes a node")
+    micro, accumulation, world = (plan.number(name) for name in ("micro_batch", "accumulation", "world_size"))
+    if micro and world and "batch_size" not in plan.values:
+        plan.derive("batch_size", micro * (accumulation or 1.0) * world, "micro-batch x accumulation x world size")
+    if accumulation and not micro and plan.said.get("batch_size", "").rpartition("/")[2] == "batch_size":
+        # nanoGPT and its kin: `batch_size` is the micro-batch, and accumulation counts over all cards.
+        plan.values["batch_size"] = (plan.number("batch_size") or 0.0) * accumulation
+        plan.said["batch_size"] = "batch_size x accumulation"
+    batch, length, tokens = (plan.number(name) for name in ("batch_size", "seq_length", "tokens_per_batch"))
+    if batch and length:
+        plan.derive("tokens_per_batch", batch * length, "batch x sequence length")
+        tokens = plan.number("tokens_per_batch")
+    if tokens and (total := plan.number("total_tokens")):
+        plan.derive("total_steps", total / tokens, "tokens / tokens a batch")
+    if batch and (samples := plan.number("total_samples")):
+        plan.derive("total_steps", samples / batch, "samples / batch")
+    steps = plan.number("total_steps")
+    if steps and tokens:
+        plan.derive("total_tokens", steps * tokens, "steps x tokens a batch")
+    if steps and (ratio := plan.number("warmup_ratio")):
+        plan.derive("warmup_steps", ratio * steps, "warm-up share x steps")
+    if (peak := plan.number("peak_lr")) and (ratio := plan.number("min_lr_ratio")) is not None:
+        plan.derive("min_lr", ratio * peak, "share x peak")
+    hidden, layers = plan.number("hidden_size"), plan.number("num_layers")
+    if hidden and layers and not plan.number("num_experts"):
+        vocabulary = plan.number("vocab_size") or 0.0
+        # 12 L d^2 of attention and feed-forward weights, and the embedding (Kaplan et al. 2020, table 1).
+        plan.derive("parameters", 12 * layers * hidden**2 + vocabulary * hidden, "12 x layers x width^2 + embedding")

@@ -1,0 +1,240 @@
+"""`trainmon preflight`: what a plan says, read from every kind of settings file, and held against published runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.test_cli import run
+from trainmon.monitor.finding import CheckResult, Verdict
+from trainmon.monitor.preflight import operation_checks
+from trainmon.monitor.preflight.check_base import Seen
+from trainmon.monitor.preflight.checks import CHECKS
+from trainmon.monitor.preflight.flatten import Flat, UnreadableConfigError, flatten
+from trainmon.monitor.preflight.frameworks import FRAMEWORKS, framework_of
+from trainmon.monitor.preflight.plan import plan_of
+from trainmon.monitor.preflight.published import best_interval_s, failures_apart_s
+
+# One plan in the words of each trainer: 1,000,000-token batches, 3e-4, 2,000 of 100,000 steps, clip 1, bf16.
+CONFIGS = {
+    "run.sh": "NODES=4\ntorchrun --nnodes $NODES --nproc_per_node 8 train.py --num-layers 24 --hidden-size 2048 \\\n"
+    "  --seq-length 4096 --micro-batch-size 1 --global-batch-size 256 --train-iters 100000 --lr 3e-4 \\\n"
+    "  --lr-warmup-iters 2000 --lr-decay-style cosine --min-lr 3e-5 --clip-grad 1.0 --bf16 --save-interval 1000\n",
+    "titan.toml": "[training]\nsteps = 100000\nglobal_batch_size = 256\nseq_len = 4096\nmax_norm = 1.0\n"
+    'mixed_precision_param = "bfloat16"\n'
+    "[optimizer]\nlr = 3e-4\n[lr_scheduler]\nwarmup_steps = 2000\n[metrics]\nlog_freq = 1\n"
+    "[checkpoint]\ninterval = 1000\n",
+    "hf.json": json.dumps(
+        {"max_steps": 100000, "learning_rate": 3e-4, "warmup_steps": 2000, "max_grad_norm": 1.0, "bf16": True,
+         "per_device_train_batch_size": 8, "gradient_accumulation_steps": 4, "world_size": 8, "seq_length": 4096,
+         "save_steps": 1000, "logging_steps": 1, "output_dir": "o", "lr_scheduler_type": "cosine"}
+    ),
+    "olmo.yaml": "model:\n  d_model: 2048\n  n_layers: 24\noptimizer:\n  learning_rate: 3.0e-4\n"
+    "max_steps: 100000\nwarmup_steps: 2000  # two percent\nglobal_train_batch_size: 256\nmax_sequence_length: 4096\n"
+    "max_grad_norm: 1.0\nprecision: amp_bf16\nsave_interval: 1000\ndevice_train_microbatch_size: 4\n",
+    "nano.py": "max_iters = 100_000\nlearning_rate = 6e-4 / 2\nwarmup_iters = max_iters // 50\nbatch_size = 32\n"
+    "gradient_accumulation_steps = 8\nblock_size = 4 * 1024\ngrad_clip = 1.0\ndtype = 'bfloat16'\n"
+    "save_interval = 1000\n",
+    "block.log": "".join(
+        f"  {name} {'.' * (48 - len(name))} {value}\n"
+        for name, value in {
+            "train_iters": 100000, "lr": 0.0003, "lr_warmup_iters": 2000, "global_batch_size": 256, "seq_length": 4096,
+            "clip_grad": 1.0, "bf16": True, "save_interval": 1000, "lr_decay_style": "cosine", "fp16": False,
+        }.items()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_the_same_plan_in_every_trainers_words(name: str) -> None:
+    plan = plan_of(flatten(name, CONFIGS[name]))
+    numbers = ("total_steps", "peak_lr", "warmup_steps", "clip", "tokens_per_batch", "checkpoint_interval")
+    assert {each: plan.number(each) for each in numbers} == {
+        "total_steps": 100_000,
+        "peak_lr": 3e-4,
+        "warmup_steps": 2_000,
+        "clip": 1.0,
+        "tokens_per_batch": 256 * 4096,
+        "checkpoint_interval": 1_000,
+    }
+    assert verdict("precision", flatten(name, CONFIGS[name])).verdict is Verdict.PASS
+
+
+def verdict(name: str, flat: Flat, **given_too: float) -> CheckResult:
+    plan = plan_of({**flat, **given_too})
+    found = {check.id: check for check in (each(plan, Seen()) for each in CHECKS)}
+    return found[f"preflight.{name}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "flat", "expected"),
+    [
+        ("warm_up", {"warmup_steps": 100.0, "max_steps": 100_000.0}, Verdict.WARN),
+        ("warm_up", {"warmup_steps": 2000.0, "max_steps": 1e6}, Verdict.PASS),
+        ("warm_up", {"max_steps": 1e6}, Verdict.WARN),
+        ("warm_up", {"warmup_steps": 1000.0, "max_steps": 1000.0}, Verdict.FAIL),
+        ("warm_up", {"warmup_ratio": 0.03, "max_steps": 1000.0}, Verdict.PASS),
+        ("warm_up", {"seed": 1.0}, Verdict.NO_DATA),
+        ("peak_lr", {"lr": 3e-4, "num_params": 7e9}, Verdict.PASS),
+        ("peak_lr", {"lr": 1e-2, "num_params": 7e9}, Verdict.WARN),
+        ("peak_lr", {"lr": 1e-6, "num_params": 7e9}, Verdict.WARN),
+        ("peak_lr", {"lr": 0.02, "num_params": 1e8, "optimizer": "muon"}, Verdict.NOT_APPLICABLE),
+        ("batch", {"tokens_per_batch": 4e6, "num_params": 7e9}, Verdict.PASS),
+        ("batch", {"tokens_per_batch": 4e4, "num_params": 7e9}, Verdict.WARN),
+        ("batch", {"tokens_per_batch": 4e8, "num_params": 7e9}, Verdict.WARN),
+        ("batch", {"global_batch_size": 256.0, "num_params": 7e9}, Verdict.NO_DATA),
+        ("schedule", {"lr_scheduler_type": "constant"}, Verdict.WARN),
+        ("schedule", {"lr_decay_iters": 5e5, "train_iters": 1e6, "lr_decay_style": "cosine"}, Verdict.WARN),
+        ("schedule", {"lr": 1e-4, "min_lr": 1e-3}, Verdict.FAIL),
+        ("clip", {"clip_grad": 0.0}, Verdict.WARN),
+        ("clip", {"clip_grad": 10.0}, Verdict.WARN),
+        ("precision", {"fp16": True}, Verdict.WARN),
+        ("precision", {"fp16": True, "bf16": True}, Verdict.FAIL),
+        ("precision", {"precision": "16-true"}, Verdict.FAIL),
+        ("optimizer", {"adam_beta2": 0.999, "tokens_per_batch": 4e6}, Verdict.WARN),
+        ("optimizer", {"adam_beta2": 0.999, "tokens_per_batch": 2e4}, Verdict.PASS),
+        ("checkpoints", {"save_interval": 0.0}, Verdict.FAIL),
+        ("checkpoints", {"save_interval": 1000.0, "train_iters": 500.0}, Verdict.WARN),
+        ("evaluation", {"max_steps": 1e5}, Verdict.WARN),
+        ("evaluation", {"max_steps": 1e5, "eval_interval": 1e3}, Verdict.PASS),
+        ("evaluation", {"max_steps": 1e5, "eval_interval": 5e4}, Verdict.WARN),
+        ("logging", {"logging_steps": 1.0}, Verdict.PASS),
+        ("logging", {"logging_steps": 100.0}, Verdict.WARN),
+    ],
+)
+def test_each_check(name: str, flat: Flat, expected: Verdict) -> None:
+    assert verdict(name, flat).verdict is expected
+
+
+def test_the_checkpoint_interval_is_youngs() -> None:
+    # 16,384 cards: Llama 3's 419 interruptions in 54 days are one in 3.1 hours.
+    assert failures_apart_s(16_384)[1] == pytest.approx(3.1 * 3600, rel=0.02)
+    assert best_interval_s(30.0, 3.1 * 3600) == pytest.approx(818, rel=0.01)
+    seldom = plan_of({"save_interval": 5000.0, "world_size": 16_384.0}, {"step_time_s": 5.0})
+    assert operation_checks.checkpoints(seldom, Seen()).verdict is Verdict.WARN
+    often_enough = plan_of({"save_interval": 100.0, "world_size": 16_384.0}, {"step_time_s": 5.0})
+    assert operation_checks.checkpoints(often_enough, Seen()).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda each: each.name)
+def test_each_trainer_is_told_by_its_keys(framework: object) -> None:
+    assert isinstance(framework, type(FRAMEWORKS[0]))
+    assert framework_of(dict.fromkeys(framework.marks, 1.0)) == framework
+
+
+def test_a_switch_that_is_on_fills_its_gap(tmp_path: Path) -> None:
+    for switch, missing in (("", True), (" --log-throughput --log-memory-to-tensorboard", False)):
+        (tmp_path / "run.sh").write_text(CONFIGS["run.sh"].rstrip() + switch + "\n", encoding="utf-8")
+        made = run("preflight", "run.sh", cwd=tmp_path)
+        assert ("will not log: peak memory" in made.stdout) == missing
+
+
+def test_python_is_parsed_and_never_run(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(
+        f"import os, pathlib\npathlib.Path({str(marker)!r}).touch()\nos.system('touch {marker}')\n"
+        "learning_rate = 3e-4\nmax_iters = 9**9**9**9\nx = 'a' * 10**10\nwarmup_iters = __import__('os').getpid()\n",
+        encoding="utf-8",
+    )
+    made = run("preflight", "evil.py", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert not marker.exists()
+
+
+def test_yaml_tags_are_not_resolved() -> None:
+    flat = flatten("x.yaml", "lr: 3e-4\nevil: !!python/object/apply:os.system ['touch x']\nbomb: &a [*a, *a]\n")
+    assert flat["lr"] == 3e-4
+    assert isinstance(flat["evil"], str)
+
+
+def test_reading_opens_only_what_was_named(tmp_path: Path) -> None:
+    for name, text in CONFIGS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    script = (
+        "import sys\n"
+        "from trainmon.monitor.preflight.flatten import flatten\n"
+        "texts = {name: open(name).read() for name in sys.argv[1:]}\n"
+        "seen = []\n"
+        "watched = ('open', 'exec', 'import', 'os.system', 'subprocess.Popen')\n"
+        "sys.addaudithook(lambda event, args: seen.append(event) if event in watched else None)\n"
+        "for name, text in texts.items(): flatten(name, text)\n"
+        "print(seen)\n"
+    )
+    command = [sys.executable, "-c", script, *CONFIGS]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert made.stdout.strip() == "[]"
+
+
+def test_the_log_of_a_run_is_looked_at_too(tmp_path: Path) -> None:
+    lines = [CONFIGS["block.log"]]
+    lines += [
+        f"[2026-05-01 10:{step // 60:02d}:{step % 60:02d}] iteration {step}/ 100000 | lm loss: {5 - step / 200:.4f} | "
+        "grad norm: 1.1 | learning rate: 3.0E-04 | elapsed time per iteration (ms): 1000.0 |\n"
+        for step in range(1, 300)
+    ]
+    (tmp_path / "train.log").write_text("".join(lines), encoding="utf-8")
+    document = json.loads(run("preflight", "train.log", "--json", "--gpus", "8", cwd=tmp_path).stdout)
+    (target,) = document["targets"]
+    assert target["settings"]["step_time_s"]["value"] == 1
+    found = {check["id"]: check["verdict"] for check in target["checks"]}
+    assert found["preflight.checkpoints"] == "PASS"
+    assert found["preflight.first_screen"] == "WARN"
+    assert found["preflight.warm_up"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("broken.json", "{", "json"),
+        ("broken.toml", "= 3", "toml"),
+        ("broken.py", "def (", "py"),
+        ("empty.yaml", "", "no settings"),
+        ("deep.json", "[" * 100_000, "json"),
+        ("nope.json", None, "nope.json"),
+        ("words.txt", "hello there\n", "words.txt"),
+    ],
+)
+def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, content: str | None, told: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    made = run("preflight", name, cwd=tmp_path)
+    assert made.returncode == 2
+    assert told in made.stderr
+    assert "Traceback" not in made.stderr
+
+
+def test_statuses(tmp_path: Path) -> None:
+    (tmp_path / "warn.json").write_text('{"max_steps": 100000, "warmup_steps": 0}', encoding="utf-8")
+    (tmp_path / "fail.json").write_text('{"fp16": true, "bf16": true}', encoding="utf-8")
+    assert run("preflight", "warn.json", cwd=tmp_path).returncode == 0
+    assert run("preflight", "warn.json", "--strict", cwd=tmp_path).returncode == 1
+    assert run("preflight", "fail.json", "warn.json", cwd=tmp_path).returncode == 1
+
+
+@given(st.sampled_from(["a.json", "a.toml", "a.yaml", "a.py", "a.sh", "a.log", "a"]), st.text(max_size=400))
+def test_no_text_breaks_it(name: str, text: str) -> None:
+    try:
+        flat = flatten(name, text)
+    except UnreadableConfigError:
+        return
+    plan = plan_of(flat)
+    for check in CHECKS:
+        check(plan, Seen(None, framework_of(flat)))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted({mark for each in FRAMEWORKS for mark in each.marks} | {"lr", "fp16", "save_steps"})),
+        st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.text(max_size=10)),
+    )
+)
+def test_no_settings_break_a_check(flat: Flat) -> None:
+    plan = plan_of(flat, {"step_time_s": 1.0})
+    for check in CHECKS:
+        assert check(plan, Seen(frozenset(), framework_of(flat))).what
