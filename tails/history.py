@@ -38,6 +38,7 @@ class History:
         self._starts = [0]  # where each part that was read begins; at last, the one that is being read
         self._part: PartReader | None = None  # that is being read; None: the present file is
         self._last: tuple[tuple[int, int], Print] | None = None  # identity and content of the part before
+        self._read: set[tuple[tuple[int, int], int]] = set()  # identity and size of the parts that were read
         self._stash: FollowUpdate | None = None  # of the present file, told once the parts before it are read
         self._is_begun = False
         self._is_rotated = False
@@ -188,6 +189,7 @@ class History:
             self._problem = f"{show(part.part.path)}: {part.problem}; read up to there"
         self._starts.append(self._starts[-1] + part.offset)
         self._last = (part.identity, part.print)
+        self._read.add((part.identity, part.packed_size))
         self._left = max(self._left - _size_about(part.part), 0)
         part.close()
         self._part = self._next_part()
@@ -199,23 +201,31 @@ class History:
         for part in parts[place + 1 :]:
             try:
                 reader = PartReader(part)
-                if not self._is_present(reader):
-                    return reader
-                reader.close()
-                return None
             except OSError as error:
                 self._problem = explain(part.path, error)
+                continue
             except NotRegular as error:
                 self._problem = str(error)
+                continue
+            if self._is_present(reader):
+                reader.close()
+                return None
+            if (reader.identity, reader.packed_size) not in self._read:
+                return reader
+            reader.close()
         return None
 
     def _is_present(self, reader: PartReader) -> bool:
         """Whether this part is the file that the follower still reads, by another name now, or packed meanwhile."""
         if not self._follower.offset:
             return reader.identity == self._follower.identity
-        is_candidate = reader.identity == self._follower.identity or reader.part.is_packed
-        if not is_candidate or reader.skip_to(self._follower.print):
-            return is_candidate
+        try:
+            if reader.identity != self._follower.identity and not reader.part.is_packed:
+                return False
+            if reader.skip_to(self._follower.print):
+                return True
+        except OSError:
+            return reader.identity == self._follower.identity
         reader.rewind()
         return False
 

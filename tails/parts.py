@@ -87,14 +87,15 @@ def _listing(directory: str) -> tuple[str, ...]:
 class PartReader:
     """Reads one part from its start, packed or not. Raises OSError; a damaged part ends early and says so.
 
-    `offset`: how much was given, unpacked; `size`: how much it holds, unpacked, as far as that is known.
+    `offset`: how much was given, unpacked; `size`: how much it holds, unpacked, as far as that is known; `packed_size`:
+    what it takes on the disk.
     """
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self._fd, status = open_regular(part.path)
         self.identity = (status.st_dev, status.st_ino)
-        self.size = status.st_size
+        self.size = self.packed_size = status.st_size
         self.rewind()
         if part.is_packed:
             last = read_at(self._fd, max(status.st_size - 4, 0), 4)
