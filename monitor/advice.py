@@ -23,6 +23,7 @@ _LONG_SKIP_STEPS: Final = 500.0  # PaLM skipped 200-500 batches about a spike; b
 _NORM_VALUES: Final = 200
 _FEWEST_NORMS: Final = 30
 _CLIP_QUANTILE: Final = 0.9
+_IN_TIME: Final = 0.9
 
 
 def actions(
@@ -42,6 +43,7 @@ def actions(
         _roll_back(episodes, notes) if failed else "",
         *_of_the_fault(episodes, notes, facts, series),
         *_drain(episodes),
+        *_before_memory_ends(episodes, notes),
     ]
     told += [check.next[0].upper() + check.next[1:] for check in loud if check.next]
     return tuple(dict.fromkeys(line for line in told if line))
@@ -127,7 +129,11 @@ def _drain(episodes: Sequence[Episode]) -> list[str]:
     """Ranks that are slow, or whose loss left the pack, and have not come back."""
     told = []
     for one in episodes:
-        rank = one.signal.label_dict.get("rank")
+        labels = one.signal.label_dict
+        if one.check == "sys.devices" and "device" in labels and not one.recovered and one.severity >= Severity.WARN:
+            told.append(f"Drain the node of card {labels['device']} when it goes on: {one.what}")
+            continue
+        rank = labels.get("rank")
         if rank is None or one.recovered or one.severity < Severity.WARN:
             continue
         if one.check == "sys.straggler":
@@ -137,6 +143,22 @@ def _drain(episodes: Sequence[Episode]) -> list[str]:
                 f"Look at rank {rank}: its loss left the others at step {one.first_step:.15g}; drain its node if its"
                 " shard of the data is sound"
             )
+    return told
+
+
+def _before_memory_ends(episodes: Sequence[Episode], notes: Sequence[Note]) -> list[str]:
+    """Where memory grows: the step by which a checkpoint should be there, at nine tenths of the way that is left."""
+    told = []
+    for one in episodes:
+        full = one.detail.get("full_at_step")
+        if one.recovered or one.kind != "memory_creep" or not isinstance(full, (int, float)) or full <= one.last_step:
+            continue
+        by = one.last_step + _IN_TIME * (full - one.last_step)
+        saved = _saved(notes)
+        known = f"; the last one is of step {max(saved):.15g}" if saved else ""
+        told.append(
+            f"Save a checkpoint by step {by:,.0f} and restart from it: memory ends near step {full:,.0f}{known}"
+        )
     return told
 
 

@@ -35,7 +35,8 @@ BLOCK_VALUES = 10
 BLOCKS = 40  # block maxima that make the slope
 MIN_BLOCKS = 12
 CREEP_T = 6.0  # a slope must be so many of its errors above 0 ...
-RISING_SHARE = 0.5  # ... and at least this share of its block-to-block changes must be rises: one jump is no creep
+RISES = 6  # ... it must have risen so often: one jump is no creep ...
+RISING_SHARE = 0.5  # ... and be so much of all changes from block to block (printed in few digits, most change nothing)
 LASTING = 10  # values in a row above a share of the capacity
 MEMORY = ("sys.peak_memory", "sys.memory_share")
 _SMALLER = "lower the micro-batch size, recompute activations or shard more"
@@ -65,6 +66,7 @@ class _Series:
         self.top: Place | None = None
         self.severity: dict[str, Severity] = {}
         self.creep_words = ""
+        self.creep_detail: dict[str, float | str] = {}
         self.attempt: int | None = None
 
     def restart(self, attempt: int) -> None:
@@ -82,8 +84,9 @@ class _Series:
         if len(self.tops) < MIN_BLOCKS:
             return 0.0
         x, y = np.array(self.steps), np.array(self.tops)
-        rises = float(np.mean(np.diff(y) > 0))
-        if rises < RISING_SHARE or slope_test(x, y).t < CREEP_T:
+        change = np.diff(y)
+        rises, falls = int((change > 0).sum()), int((change < 0).sum())
+        if rises < RISES or rises < RISING_SHARE * (rises + falls) or slope_test(x, y).t < CREEP_T:
             return 0.0
         return max(theil_sen(x, y), 0.0)
 
@@ -200,16 +203,15 @@ class Memory(Detector):
                 found.append((row, finding("recover", "memory_creep", series.key, known, at, what)))
             return
         series.creep_words = _creep_words(slope, until, at.step, capacity)
+        series.creep_detail = {"full_at_step": at.step + until, "slope_per_step": slope}
         soon = total is not None and until <= self.limits["memory.fail_share"] * steps_left
         severity = Severity.FAIL if soon else Severity.WARN
         if known is not None and severity <= known:
             return
         series.severity["creep"] = severity
         action: Action = "open" if known is None else "grow"
-        detail: dict[str, float | str] = {"out_of_memory_in_steps": until, "slope_per_step": slope}
-        found.append(
-            (row, finding(action, "memory_creep", series.key, severity, at, series.creep_words, detail=detail))
-        )
+        words, detail = series.creep_words, series.creep_detail
+        found.append((row, finding(action, "memory_creep", series.key, severity, at, words, detail=detail)))
 
     def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
         """Open faults reach to the last value of the process that ends."""
@@ -223,7 +225,8 @@ class Memory(Detector):
                 for at in (series.top, series.last):
                     if at is not None:
                         what = series.creep_words if name == "creep" else ""
-                        said.append(finding("grow", f"memory_{name}", key, severity, at, what))
+                        detail = series.creep_detail if name == "creep" else None
+                        said.append(finding("grow", f"memory_{name}", key, severity, at, what, detail=detail))
         return said
 
     def result(self, view: CheckView) -> CheckResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,8 +42,10 @@ class SlopeTest:
 
     @property
     def t(self) -> float:
-        """Slope over error; 0 when neither is known."""
-        return self.slope / self.error if self.error > 0 else 0.0
+        """Slope over error: 0 for a slope of 0, infinite for points that lie on a line exactly."""
+        if self.error > 0:
+            return self.slope / self.error
+        return math.copysign(math.inf, self.slope) if self.slope else 0.0
 
 
 def slope_test(x: FloatArray, y: FloatArray) -> SlopeTest:

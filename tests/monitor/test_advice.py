@@ -88,3 +88,17 @@ def test_a_healthy_run_is_left_alone() -> None:
 def test_a_loss_that_is_no_number_from_the_first_step_is_no_reason_to_fail() -> None:
     told = advised([train(step, math.nan, grad_norm=math.nan, lr=3e-4) for step in range(1, 50)], 20)
     assert told[0] == "No checkpoint in the log is older than the fault at step 1"
+
+
+def test_memory_that_grows_names_the_step_by_which_to_save() -> None:
+    lines = [healthy(step, **{"peak memory (GiB)": 40 + 0.05 * step}) for step in range(1, 600)]
+    facts = [Line(fact=("gpu_memory_bytes", 80.0 * 2**30)), Line(fact=("total_steps", 50_000.0))]
+    told = [line for line in advised([*facts, *lines], 500) if line.startswith("Save a checkpoint by step")]
+    assert len(told) == 1
+    assert "memory ends near step 80" in told[0] or "memory ends near step 79" in told[0]
+    assert told[0].endswith("the last one is of step 500")
+
+
+def test_a_card_with_new_errors_is_named() -> None:
+    lines = [healthy(step, **{"system.gpu.3.ecc_errors": float(step > 300)}) for step in range(1, 600)]
+    assert any("card 3" in line for line in advised(lines))

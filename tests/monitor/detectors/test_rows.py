@@ -344,6 +344,15 @@ FAULTS = [
         slack=310,
     ),
     Case(
+        "memory that creeps by a printed digit now and then",
+        Memory,
+        lambda i, r: {"sys.peak_memory": np.round(50 + 0.005 * np.maximum(i - AT + 400, 0), 1) * GIB},
+        ("memory_creep",),
+        {"gpu_memory_bytes": 80 * GIB, "total_steps": 50_000.0},
+        first=401,
+        slack=330,
+    ),
+    Case(
         "fragmentation",
         Memory,
         lambda i, r: {
@@ -467,6 +476,13 @@ SILENT = [
         },
     ),
     Case("an error count that stands", Devices, lambda i, r: {"device.errors{device=1}": np.full(N, 7.0)}),
+    Case(
+        "memory that comes and goes",
+        Memory,
+        lambda i, r: {"sys.peak_memory": (50 + 5 * (np.floor(i / 60) % 2)) * GIB},
+        (),
+        {"gpu_memory_bytes": 80 * GIB, "total_steps": 50_000.0},
+    ),
     Case(
         "memory that jumps once",
         Memory,
