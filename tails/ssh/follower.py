@@ -96,6 +96,8 @@ class RemoteFollower:
                 require_regular(self.path, os.stat_result((status.mode, *[0] * 9)))
             except NotRegular as error:
                 return str(error)
+        if file.left_out:
+            return f"{self.path}: {file.left_out / 1e6:,.0f} MB of its history were left out (--ssh-history)"
         return ""
 
     def poll(self, budget_bytes: int) -> FollowUpdate:

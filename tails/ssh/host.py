@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import random
+import select
 import stat
 import threading
 from collections.abc import Callable
@@ -81,7 +82,7 @@ class Host:
         """Watches the file at `path`; `wake` is called, in the host's thread, when something new came."""
         with self._lock:
             self._next += 1
-            file = RemoteFile(self._next, path, self, wake)
+            file = RemoteFile(self._next, path, self, wake, history=self.master.options.history_bytes)
         self._do(lambda: self._add(file))
         return file
 
@@ -123,10 +124,10 @@ class Host:
             return f"{self.address.name}: {state} for {silent_s:.0f} s; what is shown is at least that old"
         if not self._reason:
             return ""
-        words = explain(self.address, printable(self._reason, 300))
+        reason = printable(self._reason, 300)
         if self._was_up and down_since is not None:
-            words += f" (lost {self._clock.monotonic() - down_since:.0f} s ago; connecting again)"
-        return words
+            reason = f"lost {self._clock.monotonic() - down_since:.0f} s ago, connecting again: {reason}"
+        return explain(self.address, reason)
 
     def stop(self) -> None:
         """Ends the connection and the thread; does not wait."""
@@ -280,10 +281,10 @@ class Host:
             question.fail(error)
 
     def _pause(self) -> None:
-        import select
-
+        poller = select.poll()
+        poller.register(self._wake_in, select.POLLIN)
         while not self._is_stopping and (left := self._retry_at - self._clock.monotonic()) > 0:
-            select.select([self._wake_in], [], [], min(left, _IDLE_S))
+            poller.poll(1000 * min(left, _IDLE_S))
             self._drain_wakes()
             self._obey()
             for file in list(self._files.values()):

@@ -79,10 +79,15 @@ class Link:
     def pump(self, timeout_s: float, wake_fd: int) -> list[Frame]:
         """What came; waits up to `timeout_s`, or until `wake_fd` can be read. Raises LinkLostError, BadAnswer."""
         self._write()
-        wanted = [fd for fd in (self._in_fd, self._err_fd, wake_fd) if fd in self._fds or fd == wake_fd]
-        writers = [self._out_fd] if self._out and self._out_fd in self._fds else []
-        readable, writable, _ = select.select(wanted, writers, [], timeout_s)
-        if writable:
+        poller = select.poll()  # not select: a descriptor may be above 1023
+        for fd in (self._in_fd, self._err_fd):
+            if fd in self._fds:
+                poller.register(fd, select.POLLIN)
+        poller.register(wake_fd, select.POLLIN)
+        if self._out and self._out_fd in self._fds:
+            poller.register(self._out_fd, select.POLLOUT)
+        readable = {fd for fd, _ in poller.poll(1000 * timeout_s)}
+        if self._out_fd in readable:
             self._write()
         if self._err_fd in readable:
             self._listen_to_errors()
@@ -161,7 +166,7 @@ class Link:
             self._process.kill()
             status = self._process.wait()
         for _ in range(8):
-            if self._err_fd in self._fds and select.select([self._err_fd], [], [], 0.0)[0]:
+            if self._err_fd in self._fds:
                 self._listen_to_errors()
         if self.side:
             return self._last_words("the connection was closed")

@@ -26,6 +26,7 @@ from trainmon.tails.ssh.frame import BadAnswer
 HEAD_BYTES = 4096
 TAIL_BYTES = 1024
 SETTLE_S = 1.0  # a shrunk file that is a prefix of what was read may be in the midst of being rewritten
+KEPT_HEAD_BYTES = 64 << 10  # of a log whose history is left out: what tells its format, and how it was started
 AGAIN_S = 0.5  # zeros at an end are asked for again: they may be data that is not visible yet
 WINDOW_BYTES = 256 << 10  # of one file, sent before any of it was taken
 _GONE = (errno.ENOENT, errno.ENOTDIR)
@@ -76,7 +77,9 @@ class Arrived:
 class RemoteFile:
     """The state of one watched file. `wake` is called whenever there is something new to take."""
 
-    def __init__(self, number: int, path: str, asker: Asker, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, number: int, path: str, asker: Asker, wake: Callable[[], None], *, history: int | None = None
+    ) -> None:
         self.number = number
         self.path = path
         self.wake = wake
@@ -86,6 +89,9 @@ class RemoteFile:
         self.was_answered = False
         self.is_at_end = False
         self.offset = 0
+        self.left_out = 0  # bytes between a long log's head and its end that were not asked for
+        self._history = history
+        self._is_mid_line = False
         self._asker = asker
         self._lock = threading.RLock()
         self._arrived: deque[Arrived] = deque()
@@ -225,6 +231,9 @@ class RemoteFile:
             if offset > self.offset:  # a hole
                 self.offset, self._tail = offset, b""
             self._receive(data)
+            if self._history is not None and not self.left_out and self._is_long_text(status, self._history):
+                self._leave_out(status.size - self._history)
+                return
             self.is_at_end = self.offset >= status.size or not data  # nothing: a hole up to the end
             self._restart_as = FileEvent.TRUNCATED
             self._answered()
@@ -260,9 +269,22 @@ class RemoteFile:
             self._restart_as = FileEvent.TRUNCATED
             self._is_there = True
             self.offset, self._head, self._tail, self._identity = 0, b"", b"", None
+            self.left_out, self._is_mid_line = 0, False
             self._shrunk_at = None
             self._ask()
             self.wake()
+
+    def _is_long_text(self, status: Status, history: int) -> bool:
+        """Whether the head was read of a log of lines that is longer than what is wanted of it."""
+        return self.offset >= KEPT_HEAD_BYTES and status.size - self.offset > 2 * history and b"\0" not in self._head
+
+    def _leave_out(self, offset: int) -> None:
+        """Goes on at the first line after `offset`."""
+        self.left_out = offset - self.offset
+        self.offset, self._tail = offset, b""
+        self._is_mid_line = True
+        self._ask()
+        self.wake()
 
     def _answered(self) -> None:
         self.is_answered = self.was_answered = True
@@ -270,6 +292,14 @@ class RemoteFile:
     def _receive(self, data: bytes) -> None:
         if not data:
             return
+        if self._is_mid_line:
+            line_end = data.find(b"\n") + 1 or len(data)
+            self._is_mid_line = not data[:line_end].endswith(b"\n")
+            self._tail = data[:line_end][-TAIL_BYTES:]
+            self.offset += line_end
+            data = data[line_end:]
+            if not data:
+                return
         if self.offset < HEAD_BYTES and len(self._head) == self.offset:
             self._head += data[: HEAD_BYTES - self.offset]
         self._tail = (self._tail + data[-TAIL_BYTES:])[-TAIL_BYTES:]

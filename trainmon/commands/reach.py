@@ -16,7 +16,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def ssh_options(*, short_o: bool = True) -> Callable[[Command], Command]:
-    """The options -F, -J, -i and -o of ssh, and --ssh-rate. `short_o` False where -o means something else.
+    """The options -F, -J, -i and -o of ssh, --ssh-rate and --ssh-history. `short_o` False where -o
+    means something else.
 
     Put it next to the function: when one of its arguments names another host, it is connected to before the function
     runs, and what must be asked (password, second factor, host key) is asked in the terminal.
@@ -39,7 +40,8 @@ def ssh_options(*, short_o: bool = True) -> Callable[[Command], Command]:
                 multiple=True,
                 help="ssh: a setting, as its -o.",
             ),
-            _option("--ssh-rate", metavar="BYTES", help="Most bytes a second for history from a host (500K, 2M)."),
+            _option("--ssh-rate", metavar="BYTES", help="ssh: most bytes a second for history from a host (500K, 2M)."),
+            _option("--ssh-history", metavar="BYTES", help="ssh: of longer logs only the head and so much of the end."),
         )
         wrapped: Any = run
         for option in reversed(options):
@@ -55,20 +57,20 @@ def _option(*names: str, **settings: Any) -> Callable[[Any], Any]:
 
 def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
     kept = context.meta.setdefault(_KEY, {})
-    kept[option.name] = _rate(value) if option.name == "ssh_rate" else value
+    kept[option.name] = _bytes(value) if option.name in ("ssh_rate", "ssh_history") else value
 
 
-def _rate(text: str | None) -> int | None:
+def _bytes(text: str | None) -> int | None:
     if text is None:
         return None
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].upper() in ("K", "M", "G") else (text, "")
     try:
-        rate = int(float(number) * _UNITS[unit])
+        size = int(float(number) * _UNITS[unit])
     except (ValueError, OverflowError):
-        rate = 0
-    if rate < 1:
-        raise click.BadParameter(f"{text} is no number of bytes a second; write 500K or 2M")
-    return rate
+        size = 0
+    if size < 1:
+        raise click.BadParameter(f"{text} is no number of bytes; write 500K, 2M or 1G")
+    return size
 
 
 def _reach(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -86,6 +88,7 @@ def _reach(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             identities=tuple(given.get("ssh_identity") or ()),
             options=tuple(given.get("ssh_option") or ()),
             rate=given.get("ssh_rate"),
+            history_bytes=given.get("ssh_history"),
         )
     )
     hosts.connect_in_terminal(addresses)

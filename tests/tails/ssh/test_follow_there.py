@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.sshd import Sshd
 from tests.tails.ssh.server import Near
+
+Connect = Callable[..., Near]
 
 ODD_NAMES = [
     "plain.log",
@@ -191,8 +194,9 @@ def test_a_file_that_may_not_be_read_is_said(shared_near: Near, tmp_path: Path) 
     got.until_true(lambda: "permission" in got.follower.problem)
 
 
-def test_three_hundred_files_on_one_connection(shared_near: Near, far: Sshd, tmp_path: Path) -> None:
-    paths = [tmp_path / f"run{number}.log" for number in range(300)]
+def test_three_hundred_files_on_one_connection(shared_near: Near, tmp_path: Path) -> None:
+    count = 300 if shared_near.host.side == "python" else 60  # a shell forks for each of them
+    paths = [tmp_path / f"run{number}.log" for number in range(count)]
     for path in paths:
         path.write_bytes(lines(20))
     files = [shared_near.follow(path) for path in paths]
@@ -218,3 +222,47 @@ def test_the_clock_there_may_be_wrong(shared_near: Near, tmp_path: Path) -> None
     shared_near.host.skew_s -= 3600.0
     assert mtime is not None
     assert abs(mtime + 3600.0 - path.stat().st_mtime) < 5.0
+
+
+def test_history_is_left_out_on_request(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    content = lines(20_000)
+    path.write_bytes(content)
+    near = connect(far, history_bytes=50_000)
+    got = near.follow(path)
+    head, end = b"", b""
+    limit = time.monotonic() + 30
+    while len(head) + len(end) < len(content) and not end.endswith(content[-100:]) and time.monotonic() < limit:
+        update = got.follower.poll(1 << 20)
+        if update.data and update.offset == len(head):
+            head += update.data
+        elif update.data:
+            assert content[update.offset - 1 : update.offset] == b"\n" or end
+            end += update.data
+        time.sleep(0.01)
+    assert content.startswith(head)
+    assert content.endswith(end)
+    assert end.startswith(b"step: ")
+    assert 49_000 < len(end) <= 50_000
+    assert "left out" in got.follower.problem
+    with path.open("ab") as out:
+        out.write(b"more\n")
+    while not end.endswith(b"more\n") and time.monotonic() < limit:
+        end += got.follower.poll(1 << 20).data
+        time.sleep(0.01)
+    assert (content + b"more\n").endswith(end)
+
+
+def test_history_comes_at_a_set_rate(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
+    """A long log does not hold up the new lines of another."""
+    long, short = tmp_path / "long.log", tmp_path / "short.log"
+    long.write_bytes(lines(400_000))
+    short.write_bytes(b"one\n")
+    near = connect(sshd, rate=1_000_000)
+    behind, live = near.follow(long), near.follow(short)
+    behind.until_true(lambda: len(behind.data) > 300_000)
+    live.until(b"one\n")
+    with short.open("ab") as out:
+        out.write(b"two\n")
+    live.until(b"one\ntwo\n")
+    assert len(behind.data) < long.stat().st_size / 2

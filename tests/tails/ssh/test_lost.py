@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.sshd import Sshd
-from tests.tails.ssh.server import CLOCK, Near, options_for, readers, server
+from tests.tails.ssh.server import CLOCK, Near, bare_path, options_for, readers, server
 from trainmon.tails.ssh import host as host_module
 
 Connect = Callable[..., Near]
@@ -171,17 +171,17 @@ def test_limits_of_silence() -> None:
     assert host_module.UNSURE_S - 2 * host_module.BEAT_S <= 2.0
 
 
-def test_the_reader_there_ends_with_the_connection(far: Sshd, connect: Connect, tmp_path: Path) -> None:
-    before = set(readers(far))
-    near = connect(far)
-    got = near.follow(tmp_path / "a.log")
-    got.until_true(lambda: bool(set(readers(far)) - before))
-    ours = set(readers(far)) - before
-    near.close()
-    end = CLOCK.monotonic() + 20
-    while set(readers(far)) & ours and CLOCK.monotonic() < end:
-        time.sleep(0.05)
-    assert not set(readers(far)) & ours
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_the_reader_there_ends_with_the_connection(connect: Connect, tmp_path: Path, is_bare: bool) -> None:
+    with server(tmp_path / "own", *([f"SetEnv PATH={bare_path(tmp_path)}"] if is_bare else [])) as own:
+        near = connect(own)
+        got = near.follow(tmp_path / "a.log")
+        got.until_true(lambda: bool(readers(own)))
+        near.close()
+        end = CLOCK.monotonic() + 20
+        while readers(own) and CLOCK.monotonic() < end:
+            time.sleep(0.05)
+        assert not readers(own)
 
 
 def test_nothing_is_written_there(far: Sshd, connect: Connect, tmp_path: Path) -> None:
