@@ -38,7 +38,7 @@ class History:
         self._starts = [0]  # where each part that was read begins; at last, the one that is being read
         self._part: PartReader | None = None  # that is being read; None: the present file is
         self._last: tuple[tuple[int, int], Print] | None = None  # identity and content of the part before
-        self._read: set[tuple[tuple[int, int], int]] = set()  # identity and size of the parts that were read
+        self._read: set[tuple[object, ...]] = set()  # keys of the parts that were read
         self._stash: FollowUpdate | None = None  # of the present file, told once the parts before it are read
         self._is_begun = False
         self._is_rotated = False
@@ -189,7 +189,7 @@ class History:
             self._problem = f"{show(part.part.path)}: {part.problem}; read up to there"
         self._starts.append(self._starts[-1] + part.offset)
         self._last = (part.identity, part.print)
-        self._read.add((part.identity, part.packed_size))
+        self._read.add(part.key())
         self._left = max(self._left - _size_about(part.part), 0)
         part.close()
         self._part = self._next_part()
@@ -210,24 +210,33 @@ class History:
             if self._is_present(reader):
                 reader.close()
                 return None
-            if (reader.identity, reader.packed_size) not in self._read:
+            if reader.key() not in self._read:
                 return reader
             reader.close()
         return None
 
     def _is_present(self, reader: PartReader) -> bool:
         """Whether this part is the file that the follower still reads, by another name now, or packed meanwhile."""
-        if not self._follower.offset:
-            return reader.identity == self._follower.identity
+        if self._follower.identity is None or self._leads_to() == self._follower.identity:
+            return False
+        is_same = reader.identity == self._follower.identity
+        if not self._follower.offset or not (is_same or reader.part.is_packed):
+            return is_same
         try:
-            if reader.identity != self._follower.identity and not reader.part.is_packed:
-                return False
             if reader.skip_to(self._follower.print):
                 return True
         except OSError:
-            return reader.identity == self._follower.identity
+            return is_same
         reader.rewind()
         return False
+
+    def _leads_to(self) -> tuple[int, int] | None:
+        """Device and inode of what lies at the path now."""
+        try:
+            status = os.stat(self.path)  # noqa: PTH116
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def _place_of_last(self, parts: list[Part]) -> int:
         """Where the part that was read last is in `parts` now; -1 when it was deleted: all others are newer."""

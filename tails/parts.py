@@ -87,15 +87,14 @@ def _listing(directory: str) -> tuple[str, ...]:
 class PartReader:
     """Reads one part from its start, packed or not. Raises OSError; a damaged part ends early and says so.
 
-    `offset`: how much was given, unpacked; `size`: how much it holds, unpacked, as far as that is known; `packed_size`:
-    what it takes on the disk.
+    `offset`: how much was given, unpacked; `size`: how much it holds, unpacked, as far as that is known.
     """
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self._fd, status = open_regular(part.path)
         self.identity = (status.st_dev, status.st_ino)
-        self.size = self.packed_size = status.st_size
+        self.size = self._disk_bytes = status.st_size
         self.rewind()
         if part.is_packed:
             last = read_at(self._fd, max(status.st_size - 4, 0), 4)
@@ -105,6 +104,14 @@ class PartReader:
     def print(self) -> Print:
         """What tells what was read so far."""
         return Print(self._head, self._tail, self.offset)
+
+    def key(self) -> tuple[object, ...]:
+        """Tells this file from all others, its first bytes from one that has its inode later."""
+        try:
+            first = read_at(self._fd, 0, HEAD_BYTES)
+        except OSError:
+            first = b""
+        return (*self.identity, self._disk_bytes, first)
 
     def rewind(self) -> None:
         """Begins at the start again."""
