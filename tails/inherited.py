@@ -20,7 +20,9 @@ def settings_above(folder: Path) -> Path | None:
     """
     try:
         place = folder.resolve()
-    except (OSError, RuntimeError):
+        if not place.is_dir():  # not there yet, or no path of this machine (host:PATH)
+            return None
+    except (OSError, RuntimeError, ValueError):
         return None
     homes = {Path("/"), Path("/home"), _home_parent()}
     for _ in range(LEVELS_UP + 1):

@@ -143,15 +143,14 @@ def test_a_short_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_heavy_noise_is_learned_when_it_is_accepted(tmp_path: Path) -> None:
-    for seed in range(2):
-        write(tmp_path / f"run{seed}" / "log.jsonl", steps=8000, seed=seed, heavy=True)
+    write(tmp_path / "run" / "log.jsonl", steps=6000, seed=1, heavy=True)
     with pytest.raises(CalibrationError):
         calibrate([str(tmp_path)], cwd=tmp_path, rate=RATE)
     found = calibrate([str(tmp_path)], cwd=tmp_path, rate=RATE, accepted=["loss.spike"])
     assert found.values["spike.lone_z"] > 20
     assert sum(found.alarms.values()) == 0
     assert found.runs[0].remarks
-    fresh = write(tmp_path / "next" / "log.jsonl", steps=8000, seed=7, heavy=True)
+    fresh = write(tmp_path / "next" / "log.jsonl", steps=6000, seed=7, heavy=True)
     limits = Thresholds().override(found.values, source="x")
     before, after = (
         judge([str(fresh)], cwd=tmp_path, limits=given).runs[0].verdict for given in (Thresholds(), limits)
@@ -171,13 +170,13 @@ def test_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_file_says_where_its_numbers_come_from(tmp_path: Path) -> None:
-    write(tmp_path / "log.jsonl", heavy=True, steps=8000)
+    write(tmp_path / "log.jsonl", heavy=True, steps=3000)
     found = calibrate([str(tmp_path)], cwd=tmp_path, rate=2e-5, accepted=["loss.spike"])
     document = tomllib.loads(content(found, 1_800_000_000.0))
     assert document["calibration"]["false_alarms"] == "2/100000steps"
-    assert document["calibration"]["steps"] == 8000
+    assert document["calibration"]["steps"] == 3000
     assert f"{document['calibration']['date']:%Y-%m-%d}" == "2027-01-15"
-    assert document["calibration"]["runs"][0]["logged_steps"] == 8000
+    assert document["calibration"]["runs"][0]["logged_steps"] == 3000
     settings = Settings()
     settings.read("x/trainmon.toml", content(found, 1_800_000_000.0).encode(), owner="someone")
     assert not settings.problems
@@ -212,14 +211,14 @@ def test_a_budget_reads_back(rate: float) -> None:
 def test_the_command_writes_and_later_runs_inherit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o755)
-    write(tmp_path / "runs" / "a" / "log.jsonl", heavy=True, steps=6000)
+    write(tmp_path / "runs" / "a" / "log.jsonl", heavy=True, steps=3000)
     command = ["calibrate", "runs/a", "--accept", "loss.spike", "-o", "runs/trainmon.toml"]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
     assert "spike.lone_z" in done.output
     again = CliRunner().invoke(main, command)
     assert (again.exit_code, "--force" in again.output) == (2, True)
-    write(tmp_path / "runs" / "b" / "deep" / "log.jsonl", heavy=True, steps=3000, seed=5)
+    write(tmp_path / "runs" / "b" / "deep" / "log.jsonl", heavy=True, steps=1000, seed=5)
     told = CliRunner().invoke(main, ["check", "runs/b/deep/log.jsonl", "--json"])
     (run,) = json.loads(told.stdout)["runs"]
     assert "runs/trainmon.toml (owner: " in run["thresholds"]
@@ -234,4 +233,21 @@ def test_the_command_names_what_it_refuses(tmp_path: Path, monkeypatch: pytest.M
     assert done.exit_code == 2
     assert "refused log.jsonl" in done.output
     assert not (tmp_path / "trainmon.toml").exists()
-    assert CliRunner().invoke(main, ["calibrate", "x", "--accept", "loss.spikes"]).exit_code == 2
+    for wrong in (["x", "--accept", "loss.spikes"], ["-"], ["log.jsonl", "--false-alarms", "0"], []):
+        assert CliRunner().invoke(main, ["calibrate", *wrong]).exit_code == 2
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "log.jsonl", steps=600)
+    done = CliRunner().invoke(main, ["calibrate", "log.jsonl", "-o", "not/there/trainmon.toml"])
+    assert done.exit_code == 2
+    assert "not/there/trainmon.toml" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_thresholds_beside_the_runs_do_not_colour_what_is_learned(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", steps=1500, heavy=True, seed=3)
+    plain = calibrate([str(tmp_path)], cwd=tmp_path, rate=RATE, accepted=["loss.spike"])
+    (tmp_path / "trainmon.toml").write_text('[thresholds]\n"spike.lone_z" = 99\n', encoding="utf-8")
+    assert calibrate([str(tmp_path)], cwd=tmp_path, rate=RATE, accepted=["loss.spike"]).values == plain.values

@@ -40,6 +40,14 @@ def test_what_is_no_plain_file_says_nothing(tmp_path: Path) -> None:
     assert settings_above(tmp_path / "gone" / "deeper") is None
 
 
+def test_a_path_of_another_machine_inherits_nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "trainmon.toml").write_text("")
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert settings_above(Path("host:/data/run")) is None
+    assert settings_above(Path()) == tmp_path.resolve() / "trainmon.toml"
+
+
 def test_the_nearer_file_goes_before(tmp_path: Path) -> None:
     below = folder_below(tmp_path, 2)
     (tmp_path / "trainmon.toml").write_text("")

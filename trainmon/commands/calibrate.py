@@ -55,6 +55,8 @@ def calibrate(targets: tuple[str, ...], budget: str, output: Path, accept: tuple
         rate = calibrate_file.parse_rate(budget)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--false-alarms") from None
+    if "-" in targets:
+        raise click.UsageError("runs are read several times: name files or directories, not standard input")
     unknown = sorted(set(accept) - {detector.id for detector in DETECTORS})
     if unknown:
         raise click.BadParameter(f"no such check: {', '.join(unknown)}", param_hint="--accept")
