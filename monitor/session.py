@@ -109,6 +109,8 @@ class Monitor:
         if jobs is not None:
             jobs.start()  # first: the search for targets asks it
         self._intake = Intake(targets, cwd=cwd, clock=self._clock, follow=True, stdin_fd=stdin_fd, jobs=jobs)
+        if jobs is not None:
+            jobs.call_when_answered(self._intake.rescan)
         self._attempts: dict[str, int] = {}
         self._runs: dict[str, WatchedRun] = {}
         self._snapshots: dict[str, RunSnapshot] = {}

@@ -59,13 +59,10 @@ def _continues(chain: Sequence[JobInfo], job: JobInfo) -> bool:
         return True
     if "singleton" in job.dependency and last.work_dir == job.work_dir:
         return True
-    same_script = bool(job.work_dir) and last.work_dir == job.work_dir and _script(last) == _script(job)
-    return same_script and last.state in _STOPPED
-
-
-def _script(job: JobInfo) -> str:
-    """The batch script; jobs of which accounting knows none are alike by their names."""
-    return job.command if job.sources.get("command") == "squeue" else ""
+    # Accounting does not know the script: then the name and the place must do.
+    same_script = not last.command or not job.command or last.command == job.command
+    same_place = bool(job.work_dir) and last.work_dir == job.work_dir
+    return same_script and same_place and last.state in _STOPPED
 
 
 def _at_one_time(first: JobInfo, second: JobInfo) -> bool:

@@ -66,6 +66,10 @@ class Jobs:
         """The runs that ``slurm:ID`` or ``slurm:me`` names here, and what cannot be told of it."""
         return self._here.jobs_of(target)
 
+    def call_when_answered(self, call: Callable[[], None]) -> None:
+        """Has `call` called when `jobs_of` would say more than it did."""
+        self._here.on_answer = call
+
     @property
     def problems(self) -> tuple[str, ...]:
         """One line for each place where Slurm has answered before and does not now."""
@@ -83,10 +87,10 @@ class Jobs:
         for place in (self._here, *self._far.values()):
             place.stop()
 
-    def look(self) -> None:
-        """Asks once everywhere and matches, in the caller's thread."""
+    def look(self, *, again: bool = False) -> None:
+        """Asks everywhere and matches, in the caller's thread; asks no second time unless `again`."""
         for place in (self._here, *self._far.values()):
-            place.look()
+            place.look(again=again)
 
     def _place(self, address: Address) -> JobWatch:
         with self._lock:

@@ -32,6 +32,12 @@ def command(ids: Sequence[str], without: Iterable[str] = (), *, from_completion:
     return ["sacct", *ways, "-n", "-P", f"--delimiter={DELIMITER}", "-j", ",".join(ids), "-o", ",".join(chosen)]
 
 
+def history_command(user: str, name: str, since: str, without: Iterable[str] = ()) -> list[str]:
+    """The words that ask for the user's jobs of one name since a day: the earlier jobs of a chain."""
+    ways = ["-X", "-D", "-n", "-P", f"--delimiter={DELIMITER}", f"--user={user}", f"--name={name}"]
+    return ["sacct", *ways, f"--starttime={since}", "-o", ",".join(asked_fields(without))]
+
+
 def asked_fields(without: Iterable[str] = (), *, from_completion: bool = False) -> tuple[str, ...]:
     """The fields that are asked for, in order; `without` those that this version does not have (in any case)."""
     left_out = {name.lower() for name in without}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from trainmon.monitor.slurm import fields, sacct, squeue
@@ -20,6 +22,8 @@ _LARGE_JSON: Final = 4 << 20
 _MOST_IDS: Final = 200
 _MOST_WANTED: Final = 5000
 _ASKS: Final = 3  # how often accounting is asked for a job that it does not know (it may lag behind)
+_BACK_S: Final = 14 * 86400.0
+_PLAIN = re.compile(r"[\w.@-]+")
 _NO_SUCH_JOB: Final = "Invalid job id"
 
 
@@ -62,6 +66,7 @@ class Scheduler:
         self._sacct_without: set[str] = set()
         self._sacct_way: str = "accounting"
         self._history_of: dict[str, int] = {}
+        self._looked_back: set[tuple[str, str]] = set()
         self._board = Board()
 
     # -- what the owner sees -----------------------------------------------------------------------------------
@@ -82,6 +87,35 @@ class Scheduler:
     def want_mine(self) -> None:
         """From now on all of the user's jobs are asked for."""
         self._mine = True
+
+    def look_back(self, job: JobInfo) -> None:
+        """Asks once for the earlier jobs of the same user and name: squeue has long forgotten a chain's first jobs."""
+        key = (job.user, job.name)
+        is_plain = _PLAIN.fullmatch(job.user) is not None and job.name and not set(job.name) & set(",\\\x1f")
+        if key in self._looked_back or not is_plain or self._sacct_way != "accounting" or not self._board.is_there:
+            return
+        self._looked_back.add(key)
+        now = self._clock.wall()
+        day = datetime.fromtimestamp(now - _BACK_S, UTC).strftime("%Y-%m-%d")
+        names = sacct.asked_fields(self._sacct_without)
+        answer = self._run(sacct.history_command(job.user, job.name, day, self._sacct_without))
+        if not answer.ok:
+            return
+        jobs, starts = dict(self._board.jobs), dict(self._board.starts)
+        for one, history in sacct.parse(answer.stdout, names, now).items():
+            if one not in jobs:
+                jobs[one] = history[-1]
+            if len(history) > 1 and one not in starts:
+                starts[one] = tuple(history)
+        self._board = replace(self._board, jobs=jobs, starts=starts)
+
+    def learn_output(self, job_id: str, stdout: str) -> None:
+        """Where a job wrote of which accounting does not say it."""
+        board = self._board
+        job = board.jobs.get(job_id)
+        if job is not None and not job.stdout:
+            known = replace(job, stdout=stdout, stderr=stdout, sources=job.sources | {"stdout": "found beside"})
+            self._board = replace(board, jobs=board.jobs | {job_id: known})
 
     def complain(self, problem: str) -> None:
         """Has `problem` shown; what was known stays."""

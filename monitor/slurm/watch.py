@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from trainmon.monitor.process import Process
@@ -21,6 +22,7 @@ from trainmon.tails.text import printable
 
 _FIRST_WAIT_S: Final = 3.0  # a target is waited for so long before the others are read without it
 _SOONEST_S: Final = 5.0  # new jobs are asked for at once, though not more often than this
+_LOOKED_BACK: Final = 20  # jobs of one target whose earlier ones are looked up, once each
 _MINE_AGE_S: Final = 7 * 86400.0
 _PROCESS_S: Final = 1.0
 # A log that was last written so long ago, and that names no job, is not asked about.
@@ -30,9 +32,9 @@ _OLD_S: Final = 86400.0
 class JobWatch:
     """What schedulers and /proc say of the runs.
 
-    `is_on` False: Slurm is not asked (``--no-slurm``). `is_local` False: the runs' files lie where `runner` runs. `pid`:
-    the process that the run is (``--pid``). With `start` a thread asks once a minute; without it, `look` asks at once.
-    `know` and `jobs_for` may be called from any thread and wait for nobody; `jobs_of` waits for the first answer.
+    `is_on` False: Slurm is not asked (``--no-slurm``). `is_local` False: the runs' files lie where `runner` runs.
+    `pid`: the process that the run is (``--pid``). With `start` a thread asks once a minute; without it, `look` asks at
+    once. `know` and `jobs_for` may be called from any thread and wait for nobody; `jobs_of` waits for a first answer.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class JobWatch:
         self._asked_for: set[str] = set()
         self._to_ask: set[str] = set()
         self._answered = threading.Event()
+        self._turned_away = False
+        self.on_answer: Callable[[], None] = lambda: None  # called when a target that got no answer would get one now
         self._looked = False
         self._stop_event = threading.Event()
         self._wake = threading.Event()
@@ -102,11 +106,11 @@ class JobWatch:
         self._stop_event.set()
         self._wake.set()
 
-    def look(self) -> None:
-        """Asks once and matches, in the caller's thread."""
+    def look(self, *, again: bool = False) -> None:
+        """Matches, and asks before that unless it was asked already, or `again`; in the caller's thread."""
         with self._look_lock:
             self._learn()
-            if self._may_ask():
+            if self._may_ask(again=again):
                 self._ask()
             self._match()
 
@@ -125,7 +129,8 @@ class JobWatch:
         if not self._has_asked(ids):
             self._ask_for(ids)
             if not self._has_asked(ids):
-                return (), ()  # the thread is still at it: who follows comes again
+                self._turned_away = True  # the thread is still at it: who follows comes again
+                return (), ()
         board = self._scheduler.board
         if board.answered_at is None:
             return (), (f"{shown}: {board.problem or 'Slurm has not answered'}",)
@@ -140,6 +145,9 @@ class JobWatch:
                     if one == "me"
                     else f"{shown}: Slurm knows no job {one}; check the number, or name the job's log file"
                 )
+        for job in [job for job in jobs.values() if "_" not in job.id and job.user == board.user][:_LOOKED_BACK]:
+            with self._look_lock:
+                self._scheduler.look_back(job)
         found, silent = self._files(jobs)
         problems += [f"{shown}: Slurm does not say where job {one} writes; name its log file" for one in silent]
         return found, problems
@@ -158,7 +166,9 @@ class JobWatch:
         self._answered.wait(_FIRST_WAIT_S)
 
     def _has_asked(self, ids: Sequence[str]) -> bool:
-        return all(one in self._asked_for for one in ids)
+        board = self._scheduler.board
+        is_mine_known = board.answered_at is not None and self._thread is not None
+        return all(one in self._asked_for or (is_mine_known if one == "me" else board.named(one)) for one in ids)
 
     def _mine(self) -> list[JobInfo]:
         board = self._scheduler.board
@@ -178,6 +188,10 @@ class JobWatch:
             mine = [job for job in chain if job.id in jobs]
             if not mine:
                 continue
+            for job in chain:
+                self._find_output(job, chain[-1])
+            board = self._scheduler.board
+            chain = tuple(board.jobs.get(job.id, job) for job in chain)
             starts = starts_of(chain, board)
             outputs = list(dict.fromkeys(map(_output, starts)))
             if not any(stdout for stdout, _ in outputs):
@@ -188,6 +202,15 @@ class JobWatch:
             ids = tuple(job.id for job in chain)
             found.append(JobFiles(run_name(newest), tuple(outputs), ids, newest.work_dir, since))
         return found, silent
+
+    def _find_output(self, job: JobInfo, newest: JobInfo) -> None:
+        """Looks for the output of a job that only accounting knows: as that of its chain's newest, or the default."""
+        if job.stdout:
+            return
+        for path in (_like(newest, job), guessed_output(job)):
+            if path and os.path.isfile(path):  # noqa: PTH113
+                self._scheduler.learn_output(job.id, path)
+                return
 
     # -- the thread --------------------------------------------------------------------------------------------
 
@@ -220,15 +243,18 @@ class JobWatch:
             self._ask()
         self._asked_for |= asked
         self._answered.set()
+        if self._turned_away:
+            self._turned_away = False
+            self.on_answer()
 
     def _ask(self) -> None:
         self._scheduler.want_mine()
         self._scheduler.look()
         self._looked = True
 
-    def _may_ask(self) -> bool:
+    def _may_ask(self, *, again: bool) -> bool:
         """Whether asking can tell anything of these runs."""
-        if not self._is_on or not self._scheduler.board.is_there or self._looked:
+        if not self._is_on or not self._scheduler.board.is_there or (self._looked and not again):
             return False
         with self._lock:
             runs = list(self._runs.values())
@@ -284,6 +310,16 @@ def run_name(job: JobInfo) -> str:
 
 
 def _output(job: JobInfo) -> tuple[str, str]:
-    """(stdout, stderr) of a start; the default place where accounting knows the work directory alone."""
-    stdout = job.stdout or (guessed_output(job) if job.sources.get("state") == "sacct" else "")
-    return stdout, job.stderr if job.stderr != stdout else ""
+    """(stdout, stderr) of a start."""
+    return job.stdout, job.stderr if job.stderr != job.stdout else ""
+
+
+def _like(newest: JobInfo, job: JobInfo) -> str:
+    """Where `job` wrote if it wrote as the newest of its chain: its own number in place of that one's.
+
+    >>> _like(JobInfo("20", "RUNNING", stdout="/w/train-20.log"), JobInfo("18", "TIMEOUT"))
+    '/w/train-18.log'
+    """
+    folder, name = os.path.split(newest.stdout)
+    parts = re.split(rf"(?<!\d){newest.id}(?!\d)", name)
+    return os.path.join(folder, job.id.join(parts)) if len(parts) > 1 else ""  # noqa: PTH118

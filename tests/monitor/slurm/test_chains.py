@@ -16,7 +16,7 @@ def job(identity: str, state: str, start: float | None, end: float | None = None
     usual: dict[str, object] = {
         "name": "pre", "user": "ann", "work_dir": "/w", "command": "/w/job.sh", "stdout": f"/w/slurm-{identity}.out",
         "started_at": None if start is None else NOW + start, "ended_at": None if end is None else NOW + end,
-        "submitted_at": NOW - 9000.0, "sources": {"command": "squeue"},
+        "submitted_at": NOW - 9000.0,
     }  # fmt: skip
     return JobInfo(identity, state, **(usual | told))  # type: ignore[arg-type]
 

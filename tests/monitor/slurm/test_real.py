@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.slurmd import Cluster
+from tests.sshd import Sshd
 from trainmon.monitor.slurm import squeue
 from trainmon.monitor.slurm.runner import Answer, LocalRunner, plainly
 from trainmon.monitor.slurm.scheduler import Scheduler
@@ -244,6 +245,25 @@ def test_a_job_that_nobody_knows_is_one_line_and_the_others_go_on(cluster: Clust
         "slurm:99999999: Slurm knows no job 99999999; check the number, or name the job's log file"
     ]
     assert document["exit"] == 2
+
+
+def test_the_job_of_a_log_on_another_host_is_asked_for_there(
+    cluster: Cluster, jobs: Jobs, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    conf = cluster.environ["SLURM_CONF"]
+    sshd = Sshd(tmp_path_factory.mktemp("d"), [f"SetEnv SLURM_CONF={conf}"])
+    sshd.start()
+    try:
+        there = f"{sshd.HOST}:{jobs.root / 'fail'}"
+        done = subprocess.run(
+            [sys.executable, "-m", "trainmon", "check", "--json", "-F", str(sshd.config), there],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        [run] = json.loads(done.stdout)["runs"]
+        assert run["job"]["id"] == jobs.ids["fail"]
+        assert (run["state"], run["job"]["exit_code"]) == ("crashed", 1)
+    finally:
+        sshd.stop()
 
 
 def test_a_job_that_was_requeued_is_one_run_with_attempts(cluster: Cluster, jobs: Jobs) -> None:
