@@ -13,6 +13,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from trainmon.tails.samples import scores_of
+
 LIST_LIMIT = 512
 KEY_LIMIT = 20_000
 _KEY_LENGTH = 300
@@ -138,4 +140,6 @@ class KeyTable:
         texts: dict[str, str] = {}
         for key, value in record.items():
             self._flatten(key, value, values.__setitem__, texts, 1)
+        for key, score in scores_of(record).items():
+            self.cell(key, score, values.__setitem__)
         return values, texts

@@ -22,6 +22,7 @@ from trainmon.tails.formats.long_form import could_be_long_form
 from trainmon.tails.formats.seen import Seen
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.record import FloatArray, Mark, MarkArray
+from trainmon.tails.samples import SAMPLE_KEYS
 
 _ABSENT = float("nan")  # told from every other NaN by identity
 _FIELD_LIMIT = 1500
@@ -50,7 +51,7 @@ class StructPlan:
     """Decodes lines of records of the keys `seen`. Raises `UnfitError` when such records have no plan."""
 
     def __init__(self, seen: dict[str, Seen], table: KeyTable) -> None:
-        if not seen or could_be_long_form(seen):
+        if not seen or could_be_long_form(seen) or not SAMPLE_KEYS.isdisjoint(seen):  # samples are scored one by one
             raise UnfitError
         self._table = table
         self._numbers: list[tuple[str, Getter, bool]] = []
