@@ -66,7 +66,7 @@ _SWITCH = re.compile(
 )
 _COMMAND = re.compile(r"\b(?:torchrun|python[\d.]*|deepspeed|accelerate|srun|mpirun)\b.{0,2000}?\s--", re.IGNORECASE)
 _FLAG = re.compile(rf"(?<=\s)--([a-z][\w-]{{1,60}})[ =]{_VALUE}(?=\s|$)")
-_GPU_MEMORY = re.compile(r"\d+MiB / {1,4}(\d+)MiB")
+_GPU_MEMORY = re.compile(r"\dMiB / {1,4}(\d+)MiB")
 _WORLD = re.compile(r"(?:distributed )?world[_ ]size\s*[:=]\s*(\d+)", re.I)
 _PROGRESS = re.compile(r"Progress on: \S+/([\d.]+k?)(?:it)? rate:")
 

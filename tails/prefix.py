@@ -78,13 +78,14 @@ _BULLET = re.compile(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-
 _ON_HOST = re.compile(
     r"\s*(?!step|iter|epoch|rank)[a-z][\w.]*(?:-[\w.]+)*-\d+\s+(?=(?:global_?)?(?:step|iter|epoch))", re.I
 )
-_HOST = re.compile(r"(?=[\w.-]*\d)[A-Za-z\d](?:[\w-]+\.)*[\w-]*[-\d][\w.-]*: (?![-+\d.])")
+_HOST = re.compile(r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
 _LOGGER = re.compile(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
     r"|[\w.-]+ [\w./-]+\[\d+\]: "  # syslog behind an ISO time: host train[991]:
 )
 _STARTERS = frozenset("[(0123456789DIWEFN-|: \t")
 _MAX_PARTS = 10
+_LONGEST = 400  # characters that all the parts together may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ def read_prefix(text: str) -> Prefix:
     >>> read_prefix(" 3: loss 2.5").rank, read_prefix("loss: 2.5").at
     ('3', 0)
     """
+    text = text[:_LONGEST]
     at = 0
     rank = ""
     time: float | None = None

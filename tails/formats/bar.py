@@ -9,7 +9,7 @@ from enum import Enum, auto
 from trainmon.tails.formats.numbers import MULTIPLIERS, NUMBER, clock_seconds, is_absent, to_number, with_multiplier
 
 _FRAME = re.compile(
-    r"(?:^|[|\s])\s*(?P<n>\d[\d.]*[kMGT]?)(?:/(?P<total>\d[\d.]*[kMGT]?|\?)|(?= ?[A-Za-z]+ \[))(?: ?[A-Za-z]+)? "
+    r"(?:^|(?<=[|\s]))(?P<n>\d[\d.]*[kMGT]?)(?:/(?P<total>\d[\d.]*[kMGT]?|\?)|(?= ?[A-Za-z]+ \[))(?: ?[A-Za-z]+)? "
     r"\[(?P<elapsed>(?:\d+ days?, )?\d[\d:]+|\?)"
 )
 _PERCENT = re.compile(r":?\s*\d+%\|")

@@ -22,6 +22,7 @@ _NAMED = re.compile(
 _NEAR = 6  # lines from the one that names the step to the box
 _MOST_ROWS = 500
 _LONGEST_HEADING = 200
+_LONGEST_ROW = 1000
 
 
 class Boxed(Dialect):
@@ -57,7 +58,7 @@ class Boxed(Dialect):
         if self._rows is None:
             self._look_for_step(line, sink)
             return False
-        match = _ROW.fullmatch(text)
+        match = _ROW.fullmatch(text) if len(text) <= _LONGEST_ROW else None
         if match is None or len(self._rows) >= _MOST_ROWS:
             self._rows = None
             self._look_for_step(line, sink)

@@ -38,6 +38,7 @@ _STEP_BEFORE = re.compile(
     re.I,
 )
 _MAX_ITEMS = 4000
+_NEAR = 160  # characters before a dictionary in which its step may stand
 
 
 def items_of(text: str) -> tuple[dict[str, float | None], dict[str, str]]:
@@ -138,7 +139,7 @@ class DictLine(Dialect):
         if match is not None:
             reading.step, reading.total, reading.step_key = float(match[1]), float(match[2]), "step"
             return
-        match = _STEP_BEFORE.search(before)
+        match = _STEP_BEFORE.search(before[-_NEAR:])
         if match is not None and (STEP_KEY.fullmatch(match[1].strip()) or match[1] in ("rollout", "perf")):
             reading.step, reading.step_key = float(match[2]), match[1].strip()
             reading.total = float(match[3]) if match[3] else None

@@ -9,7 +9,7 @@ from typing import ClassVar
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.pairs import Pair
 from trainmon.tails.formats.sink import Sink
-from trainmon.tails.formats.template import Reading, Shape, Template
+from trainmon.tails.formats.template import Reading, Shape, Template, read_once
 
 STEP_KEY = re.compile(
     r"(?:at |after |in )?(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed"
@@ -42,7 +42,7 @@ _NESTED = re.compile(
 )
 # The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``.
 _BRACKETED = re.compile(
-    r"\s*(?:(?:train|eval|val|valid|validation|test|step|iter)?\s*\[\s*(\d+)\s*\](?=[\s:,])|[#@]\s?(\d+)\b(?=[\s:,|]))",
+    r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])|[#@]\s?(\d+)\b(?=[\s:,|]))",
     re.IGNORECASE,
 )
 _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
@@ -61,6 +61,7 @@ _REACHED = re.compile(r"['\"](?: reached)?")
 _LETTER = re.compile(r"[^\W\d_]|[_(]")
 _MAX_PAIRS = 4000
 _MOST_RESULTS = 8
+_WIDE = 400  # values of a line of which no expression is made: that costs a millisecond a value
 _MAX_WORDS_OUTSIDE = 3
 _STEP_WITHIN = 4  # the step is among the first values of a line
 
@@ -203,19 +204,18 @@ class FlatDialect(Dialect):
     def shape(self, line: Line, sink: Sink) -> Shape | None:
         """The shape of `line`, None when it is not this dialect's."""
 
-    def template(self, line: Line, sink: Sink) -> Template | None:
-        """A template made from `line`."""
-        shape = self.shape(line, sink)
-        if shape is None or not shape.fields:
-            return None
-        shape.secondary = shape.secondary or self.secondary
-        return Template(line.text, shape, self.name)
-
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
-        template = self.template(line, sink)
-        reading: Reading | None = template.read(line.text) if template is not None else None
-        if template is None or reading is None:
+        shape = self.shape(line, sink)
+        if shape is None or not shape.fields:
+            return False
+        shape.secondary = shape.secondary or self.secondary
+        if len(shape.fields) + len(shape.others) > _WIDE or not sink.may_learn(line.text):
+            sink.emit(read_once(line.text, shape, self.name), line)
+            return True
+        template = Template(line.text, shape, self.name)
+        reading: Reading | None = template.read(line.text)
+        if reading is None:
             return False
         sink.learn(template)
         sink.emit(reading, line)

@@ -40,7 +40,7 @@ _ORDINAL = re.compile(r"第\s*(\d[\d,]*)(?:\s*/\s*(\d+))?\s*(步|次迭代|轮|�
 _WIDE = str.maketrans(
     {"：": ": ", "，": ", ", "；": "; ", "＝": "=", "（": "(", "）": ")", "％": "%", "｜": "|", "、": ", "}
 )
-_ASCII = tuple(word.encode() for word, _ in _PAIRS if word.isascii())
+_TOKENS = (*(word.encode() for word, _ in _PAIRS), "第".encode())
 
 
 def may_be_foreign(low: bytes) -> bool:
@@ -49,7 +49,7 @@ def may_be_foreign(low: bytes) -> bool:
     >>> may_be_foreign(b"paso 3 perdida 2.5"), may_be_foreign(b"step 3 loss 2.5")
     (True, False)
     """
-    return not low.isascii() or next(filter(low.__contains__, _ASCII), None) is not None
+    return next(filter(low.__contains__, _TOKENS), None) is not None
 
 
 def in_english(text: str) -> str:

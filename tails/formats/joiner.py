@@ -11,6 +11,7 @@ _OPENS = re.compile(r"(?:.{0,200}[\s:=(]|)\{(?:\s*(?:'[^']{1,160}'|\"[^\"]{1,160
 _ITEM = re.compile(r"\s*(?:(?:'[^']{1,160}'|\"[^\"]{1,160}\")\s*:.*|[\]})\s,]+|[-+\d.eE,\s]+|['\"].*)")
 _AFTER_BRACE = re.compile(r"\{\s+")
 _MOST_LINES = 400
+_LONGEST = 4000  # of the line that opens a dictionary
 _MOST_CHARACTERS = 1 << 16
 
 
@@ -43,7 +44,12 @@ class Joiner:
         """Takes `line` if it opens a dictionary or goes on with one; False: what is held must be let go."""
         text = line.text
         if not self._lines:
-            if text[-200:].rstrip()[-1:] not in ("{", ",", "[") or "{" not in text or not _OPENS.fullmatch(text):
+            if (
+                text[-200:].rstrip()[-1:] not in ("{", ",", "[")
+                or "{" not in text
+                or len(text) > _LONGEST
+                or not _OPENS.fullmatch(text)
+            ):
                 return False
         elif not _ITEM.fullmatch(text):
             return False

@@ -12,11 +12,11 @@ from trainmon.tails.formats.template import Shape
 
 _ITERATION = re.compile(r"(?:^|\| ?)\s*iteration\s+(\d+)\s*/\s*(\d+)\s*\|")
 _RESULT = re.compile(
-    r"\s*-*\s*(?P<what>validation|test|train(?:ing)?)?\s*(?:loss|results?) at "
-    r"(?:iteration|step)\s+(?P<step>\d+)(?P<on>[^|]*)\|(?P<rest>.*)"
+    r"[\s-]{0,200}(?P<what>validation|test|train(?:ing)?)?\s{0,8}(?:loss|results?) at "
+    r"(?:iteration|step)\s+(?P<step>\d+)(?P<on>[^|]{0,300})\|(?P<rest>.*)"
 )
 _TIMERS = re.compile(r"\s*(?:\(?(?:min, max|ranks)[^|]*)?time \(ms\) \|(?P<rest>.*:.*)")
-_ON_SET = re.compile(r"\s*(?:on|for)?\s*(?:the\s+)?(validation|test|valid)? ?set\s*$")
+_ON_SET = re.compile(r"\s{0,8}(?:(?:on|for)\s{1,8})?(?:the\s{1,8})?(validation|test|valid)? ?set\s{0,8}")
 
 
 def _pairs_of(text: str, start: int, prefix: str) -> Shape:

@@ -52,7 +52,7 @@ _FILLERS = re.compile(r"^(?:the|with|a|an|and|current|our)\s+|\s+(?:is|was|of|at
 _ABBREVIATION = re.compile(r"\b[A-Za-z]{1,4}\. (?=[A-Za-z])")  # Grad. Norm
 _MULTIPLIERS = frozenset("kKMGT")
 _COUNTED = re.compile(r"tok|param|flop", re.IGNORECASE)
-_PARENTHESES = re.compile(r"\([^)]*\)")
+_PARENTHESES = re.compile(r"\([^()]{0,100}\)")
 _MAX_KEY = 60
 _MAX_WORDS = 8
 
@@ -119,7 +119,7 @@ def _key_before(gap: str) -> tuple[str, bool]:
     if "[" in key and gap.rfind("[") > gap.rfind("]"):  # "tot_loss[loss=", which goes on behind the value
         group, _, name = key.rpartition("[")
         key = group.strip(_TRIM) if group.lower().endswith(name.lower()) else name.strip(_TRIM)
-    key = _FILLERS.sub("", _FILLERS.sub("", key))
+    key = _FILLERS.sub("", _FILLERS.sub("", key)) if len(key) <= 2 * _MAX_KEY else key
     is_sentence = ". " in key and ". " in _ABBREVIATION.sub("", key)
     prose = len(key) > _MAX_KEY or key.count(" ") >= _MAX_WORDS or is_sentence or "://" in key or "--" in gap
     return key, prose
@@ -233,7 +233,8 @@ class _Scanner:
             self.group = ""
             self.out.pairs.append(Pair("step", "step", start, end))
             return counted.end()
-        name = _WRAPPER.sub("", name.rstrip("( ")) if gap.rstrip().endswith("(") else name
+        if gap.rstrip().endswith("(") and len(name) <= 2 * _MAX_KEY:
+            name = _WRAPPER.sub("", name.rstrip("( "))
         if "(" in name and ")" not in name[name.rindex("(") :]:
             group, _, inner = name.rpartition("(")
             self.group, name = group.strip(), inner.strip()

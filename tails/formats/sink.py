@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -18,6 +19,9 @@ from trainmon.tails.record import Fact, Note, Parsed, TimeKind
 from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
 _HELD_SECONDARIES = 20
+_MANY_SHAPES = 300
+_MOST_MET = 8192
+_NUMBERS = re.compile(r"\d[\d.]*")
 _HALF_DAY_S = 43200.0
 
 
@@ -51,6 +55,8 @@ class Sink:
         self._newest_total: tuple[float, float | None] | None = None
         self._clock = (math.nan, 0.0)
         self._in_epoch = EpochSteps()
+        self._shapes = 0
+        self._met: set[str] = set()
         self._reads_bars: bool | None = None  # whose clock the records have: the bars', or the lines' prefixes
 
     def behind_bar(self, line: Line) -> None:
@@ -61,6 +67,20 @@ class Sink:
         """Keeps the shape of a line, so that the next of its kind costs one match."""
         self.templates.add(template)
         self.newest_template = template
+
+    def may_learn(self, text: str) -> bool:
+        """Whether an expression may be made of a line like `text`. In a log of ever new shapes that would be most of
+        the work, so after `_MANY_SHAPES` only a line that comes again is worth one."""
+        self._shapes += 1
+        if self._shapes <= _MANY_SHAPES:
+            return True
+        skeleton = _NUMBERS.sub("0", text)
+        if skeleton in self._met:
+            return True
+        if len(self._met) >= _MOST_MET:
+            self._met.clear()
+        self._met.add(skeleton)
+        return False
 
     def read_known(self, line: Line) -> bool:
         """Reads a line whose shape was learned before."""

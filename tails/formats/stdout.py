@@ -34,6 +34,7 @@ _METRIC_TOKENS: tuple[bytes, ...] = tuple(dict.fromkeys(token for dialect in DIA
 _MAX_LINE = 1 << 20
 _HEAD = 1 << 16
 _MAX_NOTE = 500
+_MOST_PARTS = 100  # bars on one line, without a carriage return between
 _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
@@ -317,7 +318,7 @@ class Stdout(LineFormat):
         """Whether `line` was read as a record; and what of it is left to be read as words."""
         sink = self._sink
         is_read = False
-        while True:
+        for _ in range(_MOST_PARTS):
             sink.rest = None
             sink.newest_template = None
             if not self._is_open and sink.read_known(line):
@@ -331,6 +332,9 @@ class Stdout(LineFormat):
             if line.prefix.time is not None:
                 prefix = _dated(prefix, line.prefix)
             line = Line(rest.text[prefix.at :], rest.offset, rest.line_no, prefix)
+        sink.unreadable += 1
+        sink.note(Note(self.source, line.line_no, line.offset, NoteKind.UNREADABLE, line.text[:_MAX_NOTE], sink.step))
+        return True, replace(line, text="")
 
 
 def _dated(prefix: Prefix, other: Prefix) -> Prefix:

@@ -61,6 +61,21 @@ class Shape:
     secondary: bool = False
 
 
+def read_once(text: str, shape: Shape, dialect: str) -> Reading:
+    """What the line that `shape` was found in says, read by its places: cheap once, where `Template` is cheap often.
+
+    >>> read_once("step 5 loss 2.5", Shape([("loss", (12, 15))], step=(5, 6), step_key="step"), "generic").values
+    {'loss': 2.5}
+    """
+    raw = [(key, text[start:end]) for key, (start, end) in shape.fields]
+    heads = (None if span is None else _head(text[span[0] : span[1]]) for span in (shape.step, shape.total))
+    step, total = heads
+    reading = Reading(_tolerant(raw), step, shape.step_key, total, secondary=shape.secondary, dialect=dialect)
+    reading.epoch = None if shape.epoch is None else _head(text[shape.epoch[0] : shape.epoch[1]])
+    reading.epochs = None if shape.epochs is None else _head(text[shape.epochs[0] : shape.epochs[1]])
+    return reading
+
+
 class Template:
     """Reads lines of one shape.
 
