@@ -308,7 +308,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault("dead expert", _dead_expert, 600, ("moe.balance",), of_loss=False, sized=False),
     Fault("router entropy", _entropy, 1200, ("moe.balance",), of_loss=False),
     Fault("output AbsMax", _factor(_OUTPUT, 10.0), 600, ("numerics.abs_max",), of_loss=False),
-    Fault("update ratio to zero", _to_zero(_UPDATE), 600, ("numerics.abs_max",), of_loss=False, sized=False),
+    Fault("update ratio to zero", _to_zero(_UPDATE), 600, ("update.ratio",), of_loss=False, sized=False),
     Fault("held-out loss", _held_out, 800, ("eval.heldout",), of_loss=False),
     Fault("reward collapse", _reward, 400, ("rl.health",), of_loss=False),
     Fault("KL blow-up", _factor(SignalKey("policy.kl"), 10.0), 400, ("rl.health",), of_loss=False),
