@@ -31,14 +31,19 @@ def depends_on(dependency: str) -> set[str]:
 
 def chains(jobs: Iterable[JobInfo]) -> list[tuple[JobInfo, ...]]:
     """The jobs gathered into runs, each oldest first."""
-    ordered = sorted(jobs, key=_order)
     found: list[list[JobInfo]] = []
-    for job in ordered:
-        home = next((chain for chain in found if _continues(chain, job)), None)
+    near: dict[tuple[str, str, str], list[list[JobInfo]]] = {}  # chains that a job may continue, by what it shares
+    for job in sorted(jobs, key=_order):
+        keys = [] if "_" in job.id else [(job.user, "name", job.name), (job.user, "stdout", job.stdout)]
+        home = next((chain for key in keys for chain in near.get(key, ()) if _continues(chain, job)), None)
         if home is None:
-            found.append([job])
-        else:
-            home.append(job)
+            home = []
+            found.append(home)
+        home.append(job)
+        for key in keys:
+            chains_here = near.setdefault(key, [])
+            if not any(chain is home for chain in chains_here):
+                chains_here.append(home)
     return [tuple(chain) for chain in found]
 
 

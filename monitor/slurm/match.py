@@ -112,15 +112,28 @@ def named_ids(name: str) -> set[str]:
     return {found[1] + (f"_{found[2]}" if found[2] else "") for found in _NAMED.finditer(name)}
 
 
-def match(run: KnownRun, board: Board) -> tuple[JobInfo, ...]:
+class Index:
+    """A board by what runs are held against: outputs, chains."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.by_output: dict[str, list[JobInfo]] = {}
+        for job in board.jobs.values():
+            for path in {job.stdout, job.stderr} - {""}:
+                self.by_output.setdefault(path, []).append(job)
+        self.chain_of = {job.id: chain for chain in chains(board.jobs.values()) for job in chain}
+
+
+def match(run: KnownRun, index: Index) -> tuple[JobInfo, ...]:
     """The starts of the jobs that wrote `run`, oldest first; empty when none is known to.
 
     Only what fits in time counts: a log that was last written before a job began is not that job's.
     """
-    jobs = _by_path(run, board) or _by_target(run, board) or _by_number(run, board)
+    board = index.board
+    jobs = _by_path(run, index) or _by_target(run, board) or _by_number(run, board)
     if not jobs:
         return ()
-    whole = next((chain for chain in chains(board.jobs.values()) if any(job.id in jobs for job in chain)), ())
+    whole = next((index.chain_of[job] for job in jobs if job in index.chain_of), ())
     members = {job.id: job for job in whole if job.id in jobs or run.jobs or _waits_behind(job)} | jobs
     return starts_of(members.values(), board)
 
@@ -139,13 +152,11 @@ def _waits_behind(job: JobInfo) -> bool:
     return job.started_at is None and job.ended_at is None and job.state not in fields.ENDED
 
 
-def _by_path(run: KnownRun, board: Board) -> dict[str, JobInfo]:
+def _by_path(run: KnownRun, index: Index) -> dict[str, JobInfo]:
     """The jobs whose output goes to a file of the run; of several that do, those of the newest chain."""
     places = run.real | set(run.paths)
-    found = [
-        job for job in board.jobs.values() if (job.stdout in places or job.stderr in places) and _fits(run, job, False)
-    ]
-    return {job.id: job for job in _newest_chain(found)} if found else {}
+    found = [job for place in places for job in index.by_output.get(place, ()) if _fits(run, job, False)]
+    return {job.id: job for job in _newest_chain({job.id: job for job in found}.values())} if found else {}
 
 
 def _by_target(run: KnownRun, board: Board) -> dict[str, JobInfo]:
@@ -168,7 +179,7 @@ def _by_number(run: KnownRun, board: Board) -> dict[str, JobInfo]:
     return named if len(named) <= len(run.paths) else {}
 
 
-def _newest_chain(jobs: Sequence[JobInfo]) -> Sequence[JobInfo]:
+def _newest_chain(jobs: Iterable[JobInfo]) -> Sequence[JobInfo]:
     """Of jobs that write to one path, those of the newest chain."""
     return chains(jobs)[-1]
 

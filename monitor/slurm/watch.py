@@ -10,7 +10,7 @@ from typing import Final
 
 from trainmon.monitor.process import Process
 from trainmon.monitor.slurm.chains import chains
-from trainmon.monitor.slurm.match import KnownRun, match, starts_of
+from trainmon.monitor.slurm.match import Index, KnownRun, match, starts_of
 from trainmon.monitor.slurm.runner import Runner
 from trainmon.monitor.slurm.sacct import guessed_output
 from trainmon.monitor.slurm.scheduler import ROUND_S, Scheduler
@@ -60,6 +60,7 @@ class JobWatch:
         self._to_ask: set[str] = set()
         self._answered = threading.Event()
         self._turned_away = False
+        self._index: Index | None = None
         self.on_answer: Callable[[], None] = lambda: None  # called when a target that got no answer would get one now
         self._looked = False
         self._stop_event = threading.Event()
@@ -88,7 +89,7 @@ class JobWatch:
             )
             self._runs[name] = run
         if run.jobs:  # the jobs are known already: there is nothing to find out on the disk
-            self._matched = self._matched | {name: match(run, self._scheduler.board)}
+            self._matched[name] = match(run, self._indexed())
         self._wake.set()
 
     def jobs_for(self, name: str) -> tuple[JobInfo, ...]:
@@ -274,12 +275,20 @@ class JobWatch:
             hints |= run.hints - {"me"}
         return self._scheduler.want(hints) if self._is_on else False
 
+    def _indexed(self) -> Index:
+        """The board as it is now, indexed once."""
+        board, index = self._scheduler.board, self._index
+        if index is None or index.board is not board:
+            self._index = index = Index(board)
+        return index
+
     def _match(self) -> None:
         with self._lock:
             runs = list(self._runs.values())
         board = self._scheduler.board
         if self._is_on and board.answered_at is not None:
-            self._matched = {run.name: match(run, board) for run in runs}
+            index = self._indexed()
+            self._matched = {run.name: match(run, index) for run in runs}
         if self._process is not None and self._process.is_there:
             job = self._process.look()
             writes = [run.name for run in runs if job.stdout and job.stdout in run.real | set(run.paths)]

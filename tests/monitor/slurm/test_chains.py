@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.monitor.slurm.answers import NOW
 from trainmon.monitor.slurm.chains import chains
-from trainmon.monitor.slurm.match import KnownRun, match
+from trainmon.monitor.slurm.match import Index, KnownRun, match
 from trainmon.monitor.slurm.scheduler import Board
 from trainmon.monitor.snapshot import JobInfo
 
@@ -52,8 +52,8 @@ def test_what_ran_at_one_time_or_belongs_to_another_is_another_run() -> None:
     assert ids(job("10_1", "TIMEOUT", -3000, -2000), job("10_2", "RUNNING", -1900)) == [["10_1"], ["10_2"]]
 
 
-def board(*jobs: JobInfo) -> Board:
-    return Board({one.id: one for one in jobs}, user="ann", answered_at=NOW)
+def board(*jobs: JobInfo) -> Index:
+    return Index(Board({one.id: one for one in jobs}, user="ann", answered_at=NOW))
 
 
 def written(path: Path, text: str, at: float) -> KnownRun:
