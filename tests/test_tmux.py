@@ -12,6 +12,7 @@ import pytest
 
 from tests.terminal import PATIENCE_S
 from tests.test_pty import TRAINMON, append, log, row
+from trainmon.monitor import simulate
 
 __all__ = ["log"]
 
@@ -59,3 +60,36 @@ def test_watch_in_tmux(tmux: Tmux, log: Path) -> None:
     tmux.wait_for(r"(?m)^status=0")
     assert "before" in tmux("capture-pane", "-p"), "what stood in the pane is there again"
     assert tmux("display-message", "-p", "#{alternate_on} #{cursor_flag} #{mouse_any_flag}").split() == ["0", "1", "0"]
+
+
+def test_the_whole_story(tmux: Tmux, tmp_path: Path) -> None:
+    """Start, see the alert, triage, the log at the spike, acknowledge, pin two runs, compare by tokens, quit."""
+    folder = tmp_path / "runs"
+    simulate.write_finished(folder, seed=0)
+    tmux.wait_for(r"(?m)[#$] *$")
+    tmux.type(f"cd '{tmp_path}'; XDG_STATE_HOME='{tmp_path}/state' {TRAINMON} watch runs; echo status=$?")
+    tmux.wait_for(r"FAIL +loss.*|gpt-124m\S+ .*FAIL")  # the alert: the run in trouble is on top
+    tmux.wait_for(r"5 runs, by trouble")
+    tmux("send-keys", "t")  # triage
+    tmux.wait_for(r"FAIL Loss +step 2 of 7: this explains it")
+    tmux.wait_for(r"NaN, since step \d+")
+    tmux("send-keys", "l")  # the log, at the spike
+    tmux.wait_for(r"log .*train\.log +line \d+")
+    tmux.wait_for(r"(?m)^▸.*loss: nan")
+    tmux("send-keys", "Escape")
+    tmux.wait_for("FAIL Loss")
+    tmux("send-keys", "a")  # acknowledge
+    tmux.wait_for("acknowledged")
+    tmux("send-keys", "Escape")
+    tmux.wait_for("5 runs, by trouble")
+    tmux("send-keys", "/")
+    tmux("send-keys", "-l", "350m or moe")
+    tmux("send-keys", "Enter")
+    tmux.wait_for("2 of 5 runs")
+    tmux("send-keys", "g", "Space", "j", "Space", "c")  # pin both, compare
+    tmux.wait_for(r"2 runs in one chart, by tokens")
+    tmux.wait_for(r"loss at \d+M")
+    tmux.wait_for(r"loss less A's at the same x")
+    tmux("send-keys", "q")
+    tmux.wait_for(r"(?m)^status=0")
+    assert (tmp_path / "state").is_dir(), "what was acknowledged and pinned is remembered"

@@ -30,7 +30,7 @@ from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.loading import Pace, read_bytes, words
-from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, prefers_dark
+from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, has_few_colours, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.order import ORDERS, ordered
 from trainmon.tui.row import Row, RunId, row_of
@@ -61,7 +61,8 @@ _ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 def terminal_look() -> Look:
     """Glyphs and ground for the terminal that stdout is."""
     encoding = sys.__stdout__.encoding if sys.__stdout__ is not None else "ascii"
-    return Look(choose_glyphs(os.environ, encoding or "ascii"), prefers_dark(os.environ))
+    glyphs = choose_glyphs(os.environ, encoding or "ascii")
+    return Look(glyphs, prefers_dark(os.environ), has_few_colours(os.environ))
 
 
 class TrainmonApp(App[None]):
@@ -129,6 +130,7 @@ class TrainmonApp(App[None]):
         self._leave_on_signals()
         if self.memory.file is None and not self.is_headless:
             self.memory = Memory(StateFile(Path.cwd()))
+        self.loading = self._loading()
         self.push_screen(self._recalled(self.memory.state))
         if self.memory.problem:
             self.notify(self.memory.problem, markup=False)
@@ -327,7 +329,7 @@ class TrainmonApp(App[None]):
         self._show()
 
     def _set_dark(self, dark: bool) -> None:
-        self.look = Look(self.look.glyphs, dark)
+        self.look = Look(self.look.glyphs, dark, self.look.few_colours)
         self.theme = (DARK_THEME if dark else LIGHT_THEME).name
 
     def acknowledge(self, run_id: RunId, episode: str) -> None:

@@ -77,9 +77,14 @@ def layers_of(run: RunSnapshot) -> tuple[Layer, ...]:
     return tuple(made)
 
 
+def _newest(values: FloatArray) -> float:
+    """The median of the newest values: twenty of many, three of few."""
+    return float(np.median(values[-max(3, min(_NEWEST, values.size // 20)) :])) if values.size else float("nan")
+
+
 def newest_share(views: tuple[SeriesView, ...]) -> FloatArray:
     """(experts,) median of the newest loads, against their mean."""
-    loads = np.array([float(np.median(view.values[-_NEWEST:])) if view.values.size else np.nan for view in views])
+    loads = np.array([_newest(view.values) for view in views])
     mean = float(np.nanmean(loads)) if np.isfinite(loads).any() else np.nan
     if not mean > 0:
         return np.full(len(views), np.nan)

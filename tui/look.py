@@ -82,6 +82,56 @@ _LIGHT = {
     },
 }
 
+# Sixteen colours: what the nearest of them would make alike is told apart here, and grounds are seen.
+_FEW_DARK: Mapping[str, object] = {
+    **_DARK,
+    "raw": "#00aaaa",
+    "pass": "#00aa00",
+    "fail": "bold #ff5555",
+    "warn": "bold #ffff55",
+    "note": "#ff55ff",
+    "metric": "#aaaaaa",
+    "lines": ("#55ffff", "#ffff55", "#55ff55", "#ff55ff", "#ffffff", "#ff5555", "#5555ff", "#aaaaaa"),
+    "heat": ("#0000aa", "#0000aa", "#5555ff", "#5555ff", "#00aaaa", "#00aaaa", "#55ffff", "#ffff55", "#ffff55"),
+    "turn": ("#55ffff", "#55ffff", "#00aaaa", "#555555", "#555555", "#555555", "#aa5500", "#ffff55", "#ffff55"),
+    "bg": {
+        "": "#000000",
+        "shade_warn": "#aa5500",
+        "shade_fail": "#aa0000",
+        "cursor": "#0000aa",
+        "cursor_idle": "#555555",
+        "bar": "#000000",
+    },
+}
+_FEW_LIGHT: Mapping[str, object] = {
+    **_LIGHT,
+    "text": "#000000",
+    "muted": "#555555",
+    "faint": "#555555",
+    "key": "#0000aa",
+    "pass": "#00aa00",
+    "warn": "bold #aa5500",
+    "fail": "bold #aa0000",
+    "error": "bold #aa0000",
+    "info": "#0000aa",
+    "note": "#aa00aa",
+    "metric": "#0000aa",
+    "older": "#aaaaaa",
+    "raw": "#00aaaa",
+    "threshold": "#aa5500",
+    "lines": ("#0000aa", "#aa5500", "#00aa00", "#aa00aa", "#555555", "#aa0000", "#00aaaa", "#000000"),
+    "heat": ("#aaaaaa", "#aaaaaa", "#00aaaa", "#00aaaa", "#5555ff", "#5555ff", "#0000aa", "#0000aa", "#000000"),
+    "turn": ("#0000aa", "#0000aa", "#00aaaa", "#aaaaaa", "#aaaaaa", "#aaaaaa", "#aa5500", "#aa0000", "#aa0000"),
+    "bg": {
+        "": "#ffffff",
+        "shade_warn": "#ffff55",
+        "shade_fail": "#ff5555",
+        "cursor": "#55ffff",
+        "cursor_idle": "#aaaaaa",
+        "bar": "#ffffff",
+    },
+}
+
 DARK_THEME = Theme(
     name="trainmon-dark",
     primary="#56b4e9",
@@ -119,14 +169,21 @@ class Look:
 
     glyphs: Glyphs
     dark: bool = True
+    few_colours: bool = False
     _styles: dict[tuple[str, str], Style] = field(default_factory=dict)
 
     def style(self, fg: str, bg: str = "") -> Style:
         """The style named `fg` on the ground named `bg`. Raises KeyError for a name that is not there."""
         known = self._styles.get((fg, bg))
         if known is None:
-            known = self._styles[fg, bg] = _style(_DARK if self.dark else _LIGHT, fg, bg)
+            known = self._styles[fg, bg] = _style(self._palette, fg, bg)
         return known
+
+    @property
+    def _palette(self) -> Mapping[str, object]:
+        if self.few_colours:
+            return _FEW_DARK if self.dark else _FEW_LIGHT
+        return _DARK if self.dark else _LIGHT
 
     def strip(self, line: Line, width: int, bg: str = "") -> Strip:
         """`line` as `width` cells for Textual, on ground `bg` where a span has none of its own."""
@@ -170,6 +227,17 @@ def ascii_cells(text: str) -> str:
 
 
 _NEAR = {"…": "~", "·": "-", "–": "-"}
+
+
+def has_few_colours(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal has sixteen colours or fewer, as far as it says.
+
+    >>> [has_few_colours(one) for one in ({"TERM": "xterm"}, {"TERM": "tmux-256color"}, {"COLORTERM": "truecolor"})]
+    [True, False, False]
+    """
+    if environment.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit"):
+        return False
+    return environment.get("TERM", "").rpartition("-")[2] not in ("256color", "kitty", "direct", "ghostty")
 
 
 def prefers_dark(environment: Mapping[str, str]) -> bool:
