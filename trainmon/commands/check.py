@@ -63,7 +63,8 @@ def check(
 ) -> None:
     """Judge runs: the stability report, and an exit status for scripts.
 
-    TARGET is a file, a directory, a glob in quotes, or - for standard input. Without one: all runs below here.
+    TARGET is a file, a directory, a glob in quotes, host:PATH, slurm:JOBID, slurm:me, or - for standard input. Without
+    one: all runs below here.
     """
     from trainmon.monitor import check as stability
     from trainmon.monitor.document import check_document, dumps

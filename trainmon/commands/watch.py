@@ -49,7 +49,8 @@ def watch(
 ) -> None:
     """Watch runs live. Press ? for the keys, q to quit.
 
-    TARGET is a file, a directory, a glob in quotes, or - for standard input. Without one: all runs below here.
+    TARGET is a file, a directory, a glob in quotes, host:PATH, slurm:JOBID, slurm:me, or - for standard input. Without
+    one: all runs below here.
     """
     limits = limits_of(threshold, window)
     jobs = job_watch_of(no_slurm, pid)
