@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from trainmon.tails.opening import NotRegular, open_regular
 
 HEAD_BYTES = 4096
 TAIL_BYTES = 1024
@@ -18,6 +22,7 @@ CONFIRM_S = 1.0
 ZEROS_S = 3.0  # how long zeros near the end of a remote file may be data on its way
 RECENT_S = 2.0  # a file system's time stamps may be this coarse
 _HOLE_BYTES = 4096
+_BLOCK_BYTES = 256 << 10
 _ZEROS = bytes(16)  # fewer are taken for a number in a binary file
 _ON_ITS_WAY_BYTES = 8 << 20
 
@@ -31,6 +36,22 @@ def read_at(fd: int, offset: int, length: int) -> bytes:
             break
         data += more
     return data
+
+
+def file_blocks(path: str | Path, offset: int) -> Iterator[bytes]:
+    """What follows `offset` in the file at `path`; ends early where it cannot be read."""
+    try:
+        fd, _ = open_regular(path)
+    except (OSError, NotRegular):
+        return
+    try:
+        while data := read_at(fd, offset, _BLOCK_BYTES):
+            offset += len(data)
+            yield data
+    except OSError:
+        return
+    finally:
+        os.close(fd)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from trainmon.tails.jobs import JobSource, files_of, is_private_place
 from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
+from trainmon.tails.probe import silence, silent_mount
 from trainmon.tails.scan import HYDRA, Folder, Found, Scan
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.target import Target, TargetError, TargetKind, parse
@@ -92,7 +93,9 @@ class _Search:
     def run(self, targets: Sequence[str]) -> Discovery:
         for text in targets or (".",):
             try:
-                self._take(parse(text, self.cwd))
+                target = parse(text, self.cwd)
+                if not self._is_silent(target):
+                    self._take(target)
             except TargetError as error:
                 self.problems.append(show(str(error)))
         self._take_remote()
@@ -113,6 +116,17 @@ class _Search:
 
     def _file(self, found: Found) -> RunFile:
         return RunFile(Path(found.path), found.look.role, self.remote.get(found.path), self.attempts.get(found.path, 0))
+
+    def _is_silent(self, target: Target) -> bool:
+        """Whether a local target lies on a file system whose server does not answer: that must stop no other target."""
+        if target.kind not in (TargetKind.PATH, TargetKind.DIR, TargetKind.GLOB):
+            return False
+        mount = silent_mount(self.cwd / target.path)
+        if mount is None:
+            return False
+        self.problems.append(silence(target.text, mount))
+        self.may_grow = True
+        return True
 
     def _take(self, target: Target) -> None:
         if target.kind is TargetKind.STDIN:

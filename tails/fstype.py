@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+_MAX_STEPS = 4096  # components of a path, links followed; circles end here
 MOUNTINFO = Path("/proc/self/mountinfo")
 
 # inotify tells only of writes that pass through this machine's own VFS; on these, others write as well.
@@ -14,6 +15,8 @@ _BLIND = frozenset(
     {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "fhgfs", "cifs", "smb3", "smbfs", "smb2", "ceph", "9p", "overlay"}
     | {"afs", "pvfs2", "orangefs", "glusterfs", "panfs", "wekafs", "virtiofs", "vboxsf", "vmhgfs", "gfs2", "ocfs2"}
 )
+
+_NO_SERVER = frozenset({"", "overlay", "virtiofs", "vboxsf", "vmhgfs"})  # blind, but nothing far away has to answer
 
 # f_type of statfs(2), for when /proc is not there: include/uapi/linux/magic.h and the vendors' headers.
 _MAGIC = {
@@ -49,6 +52,11 @@ class Mount:
         """Whether inotify misses writes here; an unknown type is taken for one where it does."""
         return not self.fstype or self.fstype in _BLIND or self.fstype.startswith("fuse")
 
+    @property
+    def may_hang(self) -> bool:
+        """Whether a call on it waits for a server, which may not answer."""
+        return self.is_blind and self.fstype not in _NO_SERVER
+
 
 def read_mounts(mountinfo: Path = MOUNTINFO) -> tuple[Mount, ...]:
     """The mounts of this process, in order of mounting; empty where the kernel does not say."""
@@ -79,6 +87,36 @@ def mount_of(path: str | Path, mounts: tuple[Mount, ...] | None = None) -> Mount
         if inside and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return best if best is not None else Mount("/", _statfs_type(absolute))
+
+
+def mount_behind(path: str | Path, mounts: tuple[Mount, ...] | None = None) -> Mount:
+    """The mount that `path` leads to, symbolic links followed; touches nothing on a mount that may hang.
+
+    Links that lie on such a mount are not followed: what they lead to is its reader's affair.
+    """
+    known = read_mounts() if mounts is None else mounts
+    by_point = {mount.point.rstrip("/") or "/": mount for mount in known}  # the later of two at one point
+    todo = os.path.abspath(path).split("/")[:0:-1]  # noqa: PTH100
+    place = "/"
+    for _ in range(_MAX_STEPS):
+        if not todo:
+            break
+        name = todo.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            place = os.path.dirname(place)  # noqa: PTH120
+            continue
+        place = f"{place.rstrip('/')}/{name}"
+        if place in by_point and by_point[place].may_hang:
+            return mount_of("/".join((place, *reversed(todo))), known)
+        try:
+            target = os.readlink(place)  # noqa: PTH115
+        except OSError:
+            continue
+        place = "/" if target.startswith("/") else os.path.dirname(place)  # noqa: PTH120
+        todo += target.split("/")[::-1]
+    return mount_of(place, known)
 
 
 def _unescape(field: str) -> str:

@@ -17,12 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainmon.tails.clock import Clock
-from trainmon.tails.content import Print, read_at
+from trainmon.tails.content import Print, file_blocks
 from trainmon.tails.follow import RESTARTS, FileEvent, Follower, FollowUpdate
-from trainmon.tails.opening import NotRegular, explain, open_regular, show
+from trainmon.tails.opening import NotRegular, explain, show
 from trainmon.tails.parts import Part, PartReader, older_parts
 
-_BLOCK_BYTES = 256 << 10
 _TRIES = 3
 
 
@@ -118,7 +117,7 @@ class History:
             except (OSError, NotRegular):
                 return
             offset = 0
-        yield from _blocks(self.path, offset)
+        yield from file_blocks(self.path, offset)
 
     # -- the present file ----------------------------------------------------------------------------------------
 
@@ -283,18 +282,3 @@ def _size_about(part: Part) -> int:
         return os.stat(part.path).st_size * (8 if part.is_packed else 1)  # noqa: PTH116
     except OSError:
         return 0
-
-
-def _blocks(path: str | Path, offset: int) -> Iterator[bytes]:
-    try:
-        fd, _ = open_regular(path)
-    except (OSError, NotRegular):
-        return
-    try:
-        while data := read_at(fd, offset, _BLOCK_BYTES):
-            offset += len(data)
-            yield data
-    except OSError:
-        return
-    finally:
-        os.close(fd)

@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from trainmon.tails.probe import silent_mount
+
 SETTINGS_NAME: Final = "trainmon.toml"
 LEVELS_UP: Final = 4  # <project>/<experiment>/<run>/<version>/metrics.csv is the deepest nesting that trainers make
 _MAY_ANYONE_WRITE: Final = stat.S_IWOTH
@@ -46,6 +48,8 @@ def owner_of(path: str) -> str:
     ''
     """
     try:
+        if silent_mount(path) is not None:
+            return ""
         uid = os.stat(path).st_uid  # noqa: PTH116 - a path that is only a label (host:PATH) is not there
     except (OSError, ValueError):
         return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from trainmon.tails.clock import Clock
 from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discover
 from trainmon.tails.formats import registry
-from trainmon.tails.fstype import Mount, mount_of, read_mounts
+from trainmon.tails.fstype import Mount, mount_behind, read_mounts
 from trainmon.tails.ingest import Detect
 from trainmon.tails.jobs import JobSource
 from trainmon.tails.naming import name_runs
@@ -257,14 +256,14 @@ class Intake:
     def _source(self, name: str, file: RunFile, mounts: tuple[Mount, ...]) -> tuple[Reader | HostReader, Source]:
         if file.remote is not None:
             return self._remote_source(name, file, file.remote)
-        mount = mount_of(os.path.realpath(file.path), mounts)
+        mount = mount_behind(file.path, mounts)
         reader = self._readers.get(mount.point)
         if reader is None:
             reader = Reader(mount, self._queue, clock=self._clock, follow=self._follow, use_inotify=self._use_inotify)
             self._readers[mount.point] = reader
             reader.start()
         self._reader_of[file.path] = reader
-        tail = _open(file, self._clock, self._detect, must_reopen=mount.is_blind)
+        tail = _open(file, self._clock, self._detect, must_reopen=mount.is_blind and self._follow)
         return reader, Source(name, file.path, file.role, tail)
 
     def _remote_source(self, name: str, file: RunFile, remote: RemotePath) -> tuple[HostReader, Source]:

@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from trainmon.tails.content import file_blocks
 from trainmon.tails.lines import Chunk
 from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.status import LogLine
@@ -126,25 +128,30 @@ class LineIndex:
 
 
 def read_lines(
-    path: str, blocks: Callable[[int], Iterator[bytes]], index: LineIndex, line_no: int, context: int
+    path: str | Path,
+    index: LineIndex,
+    line_no: int,
+    context: int,
+    blocks: Callable[[int], Iterator[bytes]] | None = None,
 ) -> list[LogLine]:
     """Lines `line_no` - `context` to `line_no` + `context` of the log as it is now; fewer where there are no more.
 
-    `blocks` gives what follows an offset (`History.blocks`) and blocks on the file system: for a reader thread only.
+    Blocks on the file system: for a reader thread only. `blocks` gives what follows an offset; without it, that is
+    read from the file at `path`. An unreadable file gives no lines.
     """
     first, last = max(line_no - context, 1), line_no + context
     number, offset = index.before(first)
     lines: list[LogLine] = []
     rest = b""
     read_bytes = 0
-    with closing(_ended(blocks(offset))) as source:
+    with closing(_ended(blocks(offset) if blocks is not None else file_blocks(path, offset))) as source:
         for block in source:
             *whole, rest = (rest + block).split(b"\n")
             if not block and rest:
                 whole = [rest]
             for raw in whole:
                 if first <= number <= last:
-                    lines.append(_log_line(path, number, _shown(raw), {}))
+                    lines.append(_log_line(str(path), number, _shown(raw), {}))
                 number += 1
             read_bytes += len(block)
             if number > last or read_bytes > _MAX_READ_BYTES:

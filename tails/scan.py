@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections import deque
@@ -9,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trainmon.tails.fstype import Mount, read_mounts
 from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log
 from trainmon.tails.opening import explain, show
+from trainmon.tails.probe import silence, silent_mount
 
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
@@ -95,8 +98,21 @@ class Child(Protocol):
 class LocalPlaces:
     """This machine's file systems."""
 
+    def __init__(self) -> None:
+        self._mounts: tuple[Mount, ...] | None = None
+        self._far_points: frozenset[str] = frozenset()
+
+    def silent_mount(self, path: str) -> Mount | None:
+        """The mount that `path` leads to, when its server does not answer."""
+        if self._mounts is None:
+            self._mounts = read_mounts()
+            self._far_points = frozenset(mount.point for mount in self._mounts if mount.may_hang)
+        return silent_mount(path, self._mounts)
+
     def children(self, path: str) -> tuple[tuple[int, int], list[Child]]:
-        """A directory's identity and children."""
+        """A directory's identity and children. Raises OSError, ETIMEDOUT where a server does not answer."""
+        if (self._mounts is None or path in self._far_points) and self.silent_mount(path) is not None:
+            raise OSError(errno.ETIMEDOUT, "the file server does not answer")
         status = os.stat(path)  # noqa: PTH116
         with os.scandir(path) as listing:
             return (status.st_dev, status.st_ino), sorted(listing, key=lambda entry: entry.name)
@@ -194,6 +210,8 @@ class Scan:
         self.entries += len(entries)
         doubtful: list[Found] = []
         for entry in entries:
+            if self._is_silent(entry):
+                continue
             if _is_dir(entry):
                 if child := self._child(folder, entry):
                     yield child, entry.is_symlink()
@@ -201,6 +219,15 @@ class Scan:
                 self._add(folder, entry, look, identity[0], doubtful)
         self._settle(folder, doubtful)
         folder.files.sort(key=lambda found: found.path)
+
+    def _is_silent(self, entry: Child) -> bool:
+        """Whether a local link leads to a file system whose server does not answer."""
+        if not isinstance(self.places, LocalPlaces) or not entry.is_symlink():
+            return False
+        mount = self.places.silent_mount(entry.path)
+        if mount is not None:
+            self.problems.append(silence(entry.path, mount))
+        return mount is not None
 
     def _child(self, folder: Folder, entry: Child) -> Folder | None:
         if CHECKPOINT.fullmatch(entry.name):

@@ -188,7 +188,7 @@ class Tail:
 
     def line_at(self, line_no: int, context: int = 10) -> list[LogLine]:
         """Line `line_no` with `context` lines on either side, read from the disk: never call it on the UI thread."""
-        return read_lines(str(self.path), self._follower.blocks, self._ingest.index, line_no, context)
+        return read_lines(self.path, self._ingest.index, line_no, context, self._follower.blocks)
 
     def move_to(self, path: Path) -> None:
         """Reads on in `path`, a newer state of the same document (the next checkpoint's trainer_state.json)."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from trainmon.tails.probe import silent_mount
 from trainmon.tails.ssh.address import RemotePath, parse_remote
 
 
@@ -63,7 +64,7 @@ def parse(text: str, cwd: Path | None = None) -> Target:
         return Target(text, TargetKind.STDIN)
     path = os.path.expanduser(text)  # noqa: PTH111 - a quoted "~/runs/*" reaches us as it was typed
     there = os.path.join(cwd or "", path)  # noqa: PTH118 - a "/" at the end counts
-    if os.path.lexists(there):
+    if silent_mount(there) is None and os.path.lexists(there):
         return Target(text, TargetKind.DIR if os.path.isdir(there) else TargetKind.PATH, path)  # noqa: PTH112
     return _remote(text) or _local(text, path)
 
