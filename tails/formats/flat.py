@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from trainmon.tails.formats.line import Dialect, Line
-from trainmon.tails.formats.pairs import Pair
+from trainmon.tails.formats.pairs import MOST_PAIRS, Pair
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Shape, Template, read_once
 
@@ -59,9 +59,9 @@ _REFUSED = re.compile(
 _RANK_WORD = re.compile(r"^rank[-_ ]?\d+\s+")
 _REACHED = re.compile(r"['\"](?: reached)?")
 _LETTER = re.compile(r"[^\W\d_]|[_(]")
-_MAX_PAIRS = 4000
 _MOST_RESULTS = 8
 _WIDE = 400  # values of a line of which no expression is made: that costs a millisecond a value
+_LONG = 8000  # characters of one
 _MAX_WORDS_OUTSIDE = 3
 _STEP_WITHIN = 4  # the step is among the first values of a line
 
@@ -98,7 +98,7 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
         return None
     scanned = line.scan()
     pairs = scanned.pairs
-    if not pairs or len(pairs) > _MAX_PAIRS:
+    if not pairs or len(pairs) >= MOST_PAIRS:
         return None
     others = list(scanned.others)
     named = next((pair for pair in pairs if not pair.prose and _GLOBAL_STEP.fullmatch(pair.key)), None)
@@ -210,7 +210,8 @@ class FlatDialect(Dialect):
         if shape is None or not shape.fields:
             return False
         shape.secondary = shape.secondary or self.secondary
-        if len(shape.fields) + len(shape.others) > _WIDE or not sink.may_learn(line.text):
+        is_wide = len(line.text) > _LONG or len(shape.fields) + len(shape.others) > _WIDE
+        if is_wide or not sink.may_learn(line.text):
             sink.emit(read_once(line.text, shape, self.name), line)
             return True
         template = Template(line.text, shape, self.name)

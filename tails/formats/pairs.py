@@ -53,6 +53,7 @@ _ABBREVIATION = re.compile(r"\b[A-Za-z]{1,4}\. (?=[A-Za-z])")  # Grad. Norm
 _MULTIPLIERS = frozenset("kKMGT")
 _COUNTED = re.compile(r"tok|param|flop", re.IGNORECASE)
 _PARENTHESES = re.compile(r"\([^()]{0,100}\)")
+MOST_PAIRS = 4000  # a line of more is no record
 _MAX_KEY = 60
 _MAX_WORDS = 8
 
@@ -164,6 +165,8 @@ class _Scanner:
         position = 0
         while (match := _TOKEN.search(text, position)) is not None:
             start, end = match.span()
+            if len(self.out.pairs) + len(self.out.others) > MOST_PAIRS:
+                break
             if match.lastgroup == "other":
                 self._close_run()
                 self.out.others.append((start, end))
