@@ -1,0 +1,162 @@
+"""The robust score: spikes found in a million values of two signals, against the sorted-list loop written out.
+
+The loop is what one would write by hand: a sorted list of the last W values, the k-th smallest deviation by two
+pointers, everything inlined, no track of recovery or restarts. Back-fill: frames of 10,000 rows, as `check` judges.
+Live: value by value, as rows are judged that come too few at a time for anything else (frames of 200 rows); in frames
+of one row most of the time is that of handing a frame on, which is shown beside it.
+Targets: back-fill 0.75x (stretch 0.4x) of the loop with the same flags, live 1.2x; W = 100 and 1000.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from bisect import bisect_left, insort
+from collections import deque
+from time import process_time
+
+import numpy as np
+
+from benchmarks.timing import interleaved
+from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.robust_score import EPS, NORMAL
+from trainmon.monitor.stats.rolling_robust import RollingRobust
+from trainmon.tails.record import FloatArray
+
+LOSS = SignalKey("loss.train")
+ROWS = 10_000
+
+
+def signal(count: int, seed: int, noise: float) -> FloatArray:
+    """A falling loss with a lone spike every 20,000 steps."""
+    rng = np.random.default_rng(seed)
+    values = (2 + 8 * np.exp(-np.arange(count) / 20_000)) * np.exp(noise * rng.standard_normal(count))
+    values[5000::20_000] *= 1.8 + rng.random(len(values[5000::20_000]))
+    return values
+
+
+def by_loop(values: FloatArray, window: int, z: float, relative: float) -> list[int]:
+    """Rows out of the window's own noise; they do not enter it."""
+    order: deque[float] = deque()
+    ranked: list[float] = []
+    rise_log, flags = math.log1p(relative), []
+    half = window >> 1
+    for row, x in enumerate(values.tolist()):
+        u = math.log(x + EPS)
+        if len(ranked) == window:
+            middle = ranked[half] if window & 1 else (ranked[half - 1] + ranked[half]) / 2
+            # The k-th smallest deviation, k = half: walk out from the median to both sides.
+            left = bisect_left(ranked, middle) - 1
+            right, mad, before = left + 1, 0.0, 0.0
+            for _ in range(half + 1):
+                if right >= window or (left >= 0 and middle - ranked[left] < ranked[right] - middle):
+                    before, mad = mad, middle - ranked[left]
+                    left -= 1
+                else:
+                    before, mad = mad, ranked[right] - middle
+                    right += 1
+            spread = mad if window & 1 else (before + mad) / 2
+            if u - middle > rise_log and NORMAL * (u - middle) / (spread + EPS) > z:
+                flags.append(row)
+                continue
+            del ranked[bisect_left(ranked, order.popleft())]
+        order.append(u)
+        insort(ranked, u)
+    return flags
+
+
+def by_bisection(values: FloatArray, window: int, z: float, relative: float) -> list[int]:
+    """The same, with the deviation found by bisection (the quickest exact way in plain Python that was measured)."""
+    stat = RollingRobust(window)
+    order, ranked = stat._order, stat._sorted
+    rise_log, flags = math.log1p(relative), []
+    half = window >> 1
+    for row, x in enumerate(values.tolist()):
+        u = math.log(x + EPS)
+        if len(ranked) == window:
+            middle = ranked[half] if window & 1 else (ranked[half - 1] + ranked[half]) / 2
+            split = bisect_left(ranked, middle)
+            spread = 0.0
+            for k in (half,) if window & 1 else (half - 1, half):
+                low, high = max(0, k + 1 - window + split), min(split, k + 1)
+                while low < high:
+                    i = (low + high) // 2
+                    if middle - ranked[split - i - 1] < ranked[split + k - i] - middle:
+                        low = i + 1
+                    else:
+                        high = i
+                far = middle - ranked[split - low] if low else 0.0
+                spread += max(far, ranked[split + k - low] - middle if k + 1 > low else 0.0)
+            spread = spread if window & 1 else spread / 2
+            if u - middle > rise_log and NORMAL * (u - middle) / (spread + EPS) > z:
+                flags.append(row)
+                continue
+            del ranked[bisect_left(ranked, order.popleft())]
+        order.append(u)
+        insort(ranked, u)
+    return flags
+
+
+def by_track(values: FloatArray, window: int, rows: int) -> list[int]:
+    """The rows that `SpikeTrack` flags, in frames of `rows` rows."""
+    rule = SpikeRule(window, 6.0, 0.1, window, 200, 20)
+    track = SpikeTrack(LOSS, rule)
+    steps, flags = np.arange(len(values), dtype=np.float64), []
+    for begin in range(0, len(values), rows):
+        where = slice(begin, begin + rows)
+        lines = np.arange(begin, min(begin + rows, len(values)))
+        track.feed(Frame(0, "log", steps[where], steps[where], lines, {LOSS: values[where]}), [])
+        flags += [begin + row for row in track.flags]
+    return flags
+
+
+def frames_alone(values: FloatArray) -> list[int]:
+    """What making frames of one row costs."""
+    steps = np.arange(len(values), dtype=np.float64)
+    for begin in range(len(values)):
+        where = slice(begin, begin + 1)
+        Frame(0, "log", steps[where], steps[where], steps[where].astype(np.int64), {LOSS: values[where]})
+    return []
+
+
+def timed(way: object, *about: object) -> float:
+    began = process_time()
+    way(*about)  # type: ignore[operator]
+    return process_time() - began
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    for window in (100, 1000):
+        for noise in (0.01, 0.08):
+            values = [signal(count, seed, noise) for seed in (1, 2)]
+            same = [by_track(one, window, ROWS) == by_bisection(one, window, 6.0, 0.1) for one in values]
+            found = interleaved(
+                {
+                    "two pointers": lambda w=window, v=values[0][: count // 10]: 20 * timed(by_loop, v, w, 6.0, 0.1),  # type: ignore[misc]
+                    "bisection": lambda w=window, v=values: sum(timed(by_bisection, one, w, 6.0, 0.1) for one in v),  # type: ignore[misc]
+                    "back-fill": lambda w=window, v=values: sum(timed(by_track, one, w, ROWS) for one in v),  # type: ignore[misc]
+                }
+            )
+            base = found["bisection"]
+            print(f"W {window}, noise {noise:.0%}, {count:,} x 2, the same flags: {'yes' if all(same) else 'NO'}")
+            for name, seconds in found.items():
+                print(f"  {name:14s} {1e6 * seconds / count / 2:6.2f} us a value {seconds / base:5.2f}x")
+            few = values[0][:20_000]
+            live = interleaved(
+                {
+                    "bisection": lambda w=window, v=few: timed(by_bisection, v, w, 6.0, 0.1),  # type: ignore[misc]
+                    "frames alone": lambda v=few: timed(frames_alone, v),  # type: ignore[misc]
+                    "by value": lambda w=window, v=few: timed(by_track, v, w, 200),  # type: ignore[misc]
+                    "frames of one": lambda w=window, v=few: timed(by_track, v, w, 1),  # type: ignore[misc]
+                }
+            )
+            for name, seconds in live.items():
+                print(
+                    f"  live {name:14s} {1e6 * seconds / len(few):6.2f} us a value {seconds / live['bisection']:5.2f}x"
+                )
+
+
+if __name__ == "__main__":
+    main()
