@@ -126,9 +126,10 @@ class Cluster:
         self._wait("slurmctld and slurmd", lambda: "idle" in self.say("sinfo", "-h", "-o", "%T", check=False))
 
     def stop(self) -> None:
-        """Ends everything that was started."""
-        with suppress(subprocess.TimeoutExpired):
-            self.call("scancel", "--state=RUNNING,PENDING,SUSPENDED", "-u", "root", check=False)
+        """Ends everything that was started, jobs first."""
+        with suppress(subprocess.TimeoutExpired, RuntimeError):
+            self.call("scancel", "-u", "root", check=False)
+            self._wait("the end of all jobs", lambda: not self.say("squeue", "-h", check=False).strip(), 15.0)
         for process in reversed(self._processes):
             with suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
@@ -139,6 +140,20 @@ class Cluster:
                 process.kill()
                 process.wait()
         self._processes.clear()
+        for pid in self._left():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _left(self) -> list[int]:
+        """Processes that daemons of this cluster left behind: their environment names its configuration."""
+        mark = f"SLURM_CONF={self.folder / 'slurm.conf'}\0".encode()
+        found = []
+        for place in Path("/proc").iterdir():
+            if place.name.isdigit() and int(place.name) != os.getpid():
+                with suppress(OSError):
+                    if mark in (place / "environ").read_bytes() + b"\0":
+                        found.append(int(place.name))
+        return found
 
     def say(self, *command: str, check: bool = True, cwd: Path | None = None) -> str:
         """What `command` prints."""

@@ -120,7 +120,7 @@ def _refined(state: State, job: JobInfo) -> State:
 
 def _waiting(job: JobInfo, words: JobState | None, now: float) -> JobState:
     again = bool(job.restarts) or job.state in _REQUEUED
-    parts = [_who(job)]
+    parts = [job.reason] if job.reason else []  # first: a list has room for little
     if job.restarts:
         parts.append(f"restart {job.restarts}")
     if job.dependency:
@@ -135,7 +135,8 @@ def _waiting(job: JobInfo, words: JobState | None, now: float) -> JobState:
     if words is not None and words.root_error and again:
         parts.append(f"its last start ended with: {words.root_error}")
     state = State.REQUEUED if again else State.QUEUED
-    return JobState(state, ", ".join(parts), words.root_error if words and again else None, is_blocked=is_blocked)
+    reason = f"{', '.join(parts)} [Slurm job {job.id} {job.state}]".lstrip()
+    return JobState(state, reason, words.root_error if words and again else None, is_blocked=is_blocked)
 
 
 def _running(job: JobInfo, words: JobState | None, silence: Silence, now: float, age_s: float | None) -> JobState:
