@@ -6,7 +6,7 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -119,10 +119,11 @@ def run_headless(
     clock: Clock | None = None,
     jobs: Jobs | None = None,
     prometheus: Path | None = None,
+    on_end: Callable[[Sequence[RunSnapshot]], None] | None = None,
 ) -> int:
     """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status.
 
-    `prometheus`: a file that is kept up to date for the node exporter.
+    `prometheus`: a file that is kept up to date for the node exporter. `on_end` is given the runs as they were at last.
     """
     clock = clock or SystemClock()
     stopping = threading.Event()
@@ -153,6 +154,8 @@ def run_headless(
     try:
         fleet = _follow(session, stream, stopping, until_idle_s, clock, exporter)
         exporter.take(fleet, is_last=True)
+        if on_end is not None:
+            on_end(fleet.runs)
     finally:
         session.stop()
         signal.signal(signal.SIGTERM, previous)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -44,6 +45,11 @@ def lacking(reason: str) -> NoReturn:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What trainmon keeps for its user is never that of whoever runs the tests.
+    home = tempfile.mkdtemp(prefix="trainmon-tests-")
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        os.environ[name] = str(Path(home) / name[4:-5].lower())
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     config.addinivalue_line("markers", f"requires(name): needs one of {', '.join(NEEDS)}; skips at home, fails in CI")
     config.addinivalue_line("markers", "slow: takes more than some seconds")
 

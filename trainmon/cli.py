@@ -39,6 +39,7 @@ COMMANDS = (
     Entry("calibrate", "Judge", "RUN... -o FILE", "thresholds from healthy runs, for the next ones"),
     Entry("report", "Judge", "RUN", "an incident or hand-over report of one file", "trainmon.report/1"),
     Entry("note", "Judge", "RUN [TEXT]", "a remark in the run's log book, drawn on its curves"),
+    Entry("history", "Read", "[WORDS]", "runs judged before, faults that come back", "trainmon.history/1"),
     Entry("export", "Read", "TARGET -s NAME", "the values, as CSV or JSON lines"),
     Entry("inventory", "Read", "TARGET", "which signals are logged, which missing", "trainmon.inventory/1", "rows"),
 )

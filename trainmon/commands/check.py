@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmon.commands.common import EXIT, cache_option, echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.common import (
+    EXIT,
+    cache_option,
+    echo,
+    fail,
+    history_option,
+    keep_history,
+    limit_options,
+    limits_of,
+    say_problems,
+)
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
 )
 @job_options
 @cache_option
+@history_option
 @ssh_options()
 def check(
     targets: tuple[str, ...],
@@ -83,6 +94,7 @@ def check(
         jobs=jobs,
         processes=processes,
     )
+    keep_history(found.runs)
     if focus is not None:
         found = _narrowed(found, targets, focus)
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)

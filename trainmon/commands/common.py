@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from trainmon.monitor.judge import Judgement
+    from trainmon.monitor.snapshot import RunSnapshot
     from trainmon.monitor.thresholds import Thresholds
 
 # numpy's BLAS threads cost CPU and memory and nothing here multiplies matrices.
@@ -120,3 +121,32 @@ def speaks_unicode() -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def history_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --no-history."""
+
+    def turn_off(_context: click.Context, _option: click.Parameter, value: bool) -> None:
+        if value:
+            os.environ["TRAINMON_HISTORY"] = "off"
+
+    return click.option(
+        "--no-history",
+        is_flag=True,
+        expose_value=False,
+        callback=turn_off,
+        help="Do not keep the verdict for `trainmon history`.",
+    )(command)
+
+
+def keep_history(runs: Iterable[RunSnapshot]) -> None:
+    """Keeps what was judged, unless the user does not want that; one line where it cannot be kept."""
+    if os.environ.get("TRAINMON_HISTORY", "").lower() in ("off", "0", "no", "false"):
+        return
+    from trainmon.monitor.history import History, HistoryError
+    from trainmon.tails.clock import SystemClock
+
+    try:
+        History().record(runs, SystemClock().wall())
+    except HistoryError as error:
+        say_problems_of([str(error)])

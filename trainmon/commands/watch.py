@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from trainmon.commands.common import EXIT, fail, limit_options, limits_of, stop_printing
+from trainmon.commands.common import EXIT, fail, history_option, keep_history, limit_options, limits_of, stop_printing
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs
+    from trainmon.monitor.snapshot import RunSnapshot
     from trainmon.monitor.thresholds import Thresholds
 
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 )
 @limit_options
 @job_options
+@history_option
 @ssh_options()
 def watch(
     targets: tuple[str, ...],
@@ -66,6 +69,7 @@ def watch(
                 until_idle_s=until_idle,
                 prometheus=prometheus,
                 jobs=jobs,
+                on_end=keep_history,
             )
         except BrokenPipeError:
             stop_printing()
@@ -75,11 +79,17 @@ def watch(
         raise click.UsageError("--records, --until-idle and --prometheus go with --headless")
     if not sys.stdout.isatty():
         fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
-    show(list(targets), limits, jobs)
+    show(list(targets), limits, jobs, on_end=keep_history)
 
 
-def show(targets: list[str], limits: Thresholds, jobs: Jobs | None = None) -> None:
-    """Opens the screens on `targets`, until they are left. `jobs`: who says what the runs' jobs do."""
+def show(
+    targets: list[str],
+    limits: Thresholds,
+    jobs: Jobs | None = None,
+    on_end: Callable[[Sequence[RunSnapshot]], None] | None = None,
+) -> None:
+    """Opens the screens on `targets`, until they are left. `jobs`: who says what the runs' jobs do; `on_end`: is given
+    the runs as they were at last."""
     from trainmon.monitor.session import Monitor
     from trainmon.tails.stdin_source import take_stdin
 
@@ -98,5 +108,7 @@ def show(targets: list[str], limits: Thresholds, jobs: Jobs | None = None) -> No
         app.run()
     finally:
         session.stop()
+        if on_end is not None:
+            on_end(session.latest().runs)
     if app.return_code:
         sys.exit(app.return_code if app.return_code > 128 else 2)

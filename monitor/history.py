@@ -1,0 +1,226 @@
+"""What was judged before: verdicts and episodes of runs seen, in one private SQLite file of this user.
+
+So that a fault that comes back over runs (the same node, rank, layer or data source) can be named. Nothing of it is
+ever needed: a file that cannot be read or written is said so, once, and left alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmon.monitor.finding import Episode, Severity, Verdict
+from trainmon.monitor.slurm.hostlist import expanded
+from trainmon.monitor.snapshot import RunSnapshot, State
+
+SCHEMA_VERSION = 1
+_BUSY_S = 2.0
+_BROKEN = (State.CRASHED, State.NODE_FAIL, State.HUNG, State.OOM)
+_MOST_NODES = 64
+_MOST_RUNS = 20_000  # the oldest are dropped
+_MOST_EPISODES = 200  # of one run, the loudest
+_TABLES = """
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY, place TEXT NOT NULL UNIQUE, name TEXT NOT NULL, verdict TEXT NOT NULL, reason TEXT NOT NULL,
+    state TEXT NOT NULL, first_seen REAL NOT NULL, last_seen REAL NOT NULL, last_step REAL, nodes TEXT NOT NULL
+);
+CREATE INDEX run_seen ON run (last_seen);
+CREATE TABLE episode (
+    run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE, id TEXT NOT NULL, check_id TEXT NOT NULL,
+    kind TEXT NOT NULL, signal TEXT NOT NULL, labels TEXT NOT NULL, severity INTEGER NOT NULL, first_step REAL NOT NULL,
+    last_step REAL NOT NULL, recovered INTEGER NOT NULL, what TEXT NOT NULL, PRIMARY KEY (run, id)
+) WITHOUT ROWID;
+"""
+
+
+Where = tuple[tuple[str, str], ...]
+
+
+class HistoryError(OSError):
+    """The history cannot be used; the message names the file and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One run as it was last seen. `place`: the real path of its first log; times in UTC seconds."""
+
+    place: str
+    name: str
+    verdict: str
+    reason: str
+    state: str
+    first_seen: float
+    last_seen: float
+    last_step: float | None
+    episodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """A fault that came in several runs: of which check, kind and signal, at which rank, layer, source or node."""
+
+    check: str
+    kind: str
+    signal: str
+    where: Where
+    runs: tuple[str, ...]
+    last_seen: float
+
+    @property
+    def words(self) -> str:
+        """One line."""
+        where = ", ".join(f"{name} {value}" for name, value in self.where)
+        at = f" at {where}" if where else ""
+        return f"{self.kind.replace('_', ' ')} of {self.signal}{at} in {len(self.runs)} runs"
+
+
+class History:
+    """The file ``history.sqlite3`` in `folder` (the XDG data folder)."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        if folder is None:
+            import platformdirs
+
+            folder = platformdirs.user_data_path("trainmon")
+        self.path = folder / "history.sqlite3"
+
+    def record(self, runs: Iterable[RunSnapshot], now: float) -> None:
+        """Keeps what `runs` say now, in place of what they said before. Raises HistoryError."""
+        judged = [run for run in runs if run.verdict is not Verdict.NO_DATA and run.files]
+        if not judged:
+            return
+        with self._open() as base:
+            for run in judged:
+                _put(base, run, now)
+            kept = "SELECT id FROM run ORDER BY last_seen DESC LIMIT ?"
+            base.execute(f"DELETE FROM run WHERE id NOT IN ({kept})", (_MOST_RUNS,))
+
+    def runs(self, limit: int = 50, words: str = "") -> list[Past]:
+        """The runs seen last, newest first; with `words` those whose name or path holds them. Raises HistoryError."""
+        with self._open() as base:
+            rows = base.execute(
+                "SELECT place, name, verdict, reason, state, first_seen, last_seen, last_step,"
+                " (SELECT count(*) FROM episode WHERE run = run.id AND severity >= 1) FROM run"
+                " WHERE instr(lower(name || ' ' || place), lower(?)) > 0 ORDER BY last_seen DESC LIMIT ?",
+                (words, limit),
+            )
+            return [Past(*row) for row in rows]
+
+    def recurrences(self, least: int = 2) -> list[Recurrence]:
+        """Faults of at least WARN that came at the same place in at least `least` runs, or on the same node when the
+        job broke; the most frequent first. Raises HistoryError."""
+        found: dict[tuple[str, str, str, Where], tuple[dict[str, None], float]] = {}
+        with self._open() as base:
+            rows = base.execute(
+                "SELECT check_id, kind, signal, labels, name, nodes, last_seen, place FROM episode"
+                " JOIN run ON run.id = episode.run WHERE severity >= ? ORDER BY last_seen DESC",
+                (int(Severity.WARN),),
+            )
+            for check, kind, signal, labels, name, nodes, seen, place in rows:
+                for where in _places(labels, nodes):
+                    runs, last = found.setdefault((check, kind, signal, where), ({}, seen))
+                    runs.setdefault(f"{name}\0{place}")
+                    found[check, kind, signal, where] = (runs, max(last, seen))
+        many = [
+            Recurrence(check, kind, signal, where, tuple(run.split("\0")[0] for run in runs), last)
+            for (check, kind, signal, where), (runs, last) in found.items()
+            if len(runs) >= least
+        ]
+        return sorted(many, key=lambda each: (-len(each.runs), not each.where, -each.last_seen))
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection to a file that is ours and of this version; made anew when there is none."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._require_ours()
+            base = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise self._failed(error) from None
+        try:
+            base.execute("PRAGMA foreign_keys = ON")
+            base.execute("BEGIN IMMEDIATE")
+            self._prepare(base)
+            yield base
+            base.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+        finally:
+            base.close()
+
+    def _require_ours(self) -> None:
+        """Raises OSError unless the file is a plain one of this user, or not there; one that is made is private."""
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(self.path, flags, 0o600)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+                raise OSError(errno.EPERM, "is not a plain file of this user")
+        finally:
+            os.close(descriptor)
+
+    def _prepare(self, base: sqlite3.Connection) -> None:
+        (version,) = base.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            for statement in _TABLES.split(";"):
+                base.execute(statement)
+            base.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+        elif version != SCHEMA_VERSION:
+            raise sqlite3.DatabaseError(f"is of version {version}, this trainmon knows {SCHEMA_VERSION}")
+
+    def _failed(self, error: Exception) -> HistoryError:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return HistoryError(f"{self.path}: {words}; no history is kept (--no-history says nothing of it)")
+
+
+def _places(labels: str, nodes: str) -> list[Where]:
+    """Where an episode was: at its labels, and on each of the nodes of a job that broke."""
+    told = tuple(sorted((str(name), str(value)) for name, value in json.loads(labels).items()))
+    return [told] + [(("node", node),) for node in nodes.split()]
+
+
+def _put(base: sqlite3.Connection, run: RunSnapshot, now: float) -> None:
+    place = os.path.realpath(run.files[0].path)
+    nodes = " ".join(sorted(_nodes(run)))
+    row = (run.name, run.verdict.value, run.verdict_reason[:500], run.state.value, now, run.last_step, nodes)
+    base.execute(
+        "INSERT INTO run (name, verdict, reason, state, last_seen, last_step, nodes, place, first_seen)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (place) DO UPDATE SET name = excluded.name,"
+        " verdict = excluded.verdict, reason = excluded.reason, state = excluded.state,"
+        " last_seen = excluded.last_seen, last_step = excluded.last_step, nodes = excluded.nodes",
+        tuple(_text(value) for value in (*row, place, now)),
+    )
+    (number,) = base.execute("SELECT id FROM run WHERE place = ?", (_text(place),)).fetchone()
+    base.execute("DELETE FROM episode WHERE run = ?", (number,))
+    loud = sorted(run.episodes, key=lambda episode: (-episode.severity, episode.first_step))[:_MOST_EPISODES]
+    base.executemany(
+        "INSERT OR IGNORE INTO episode VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [tuple(_text(value) for value in _row(number, episode)) for episode in loud],
+    )
+
+
+def _row(run: int, episode: Episode) -> tuple[object, ...]:
+    labels = json.dumps({str(name): str(value) for name, value in episode.signal.labels})
+    return (
+        *(run, episode.id, episode.check, episode.kind, episode.signal.signal, labels, int(episode.severity)),
+        *(episode.first_step, episode.last_step, int(episode.recovered), episode.what[:500]),
+    )
+
+
+def _text(value: object) -> object:
+    """What SQLite can hold: a path that is no UTF-8 is kept with its odd bytes escaped."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _nodes(run: RunSnapshot) -> list[str]:
+    """The nodes of a job that broke, where the scheduler names them."""
+    if run.job is None or run.state not in _BROKEN:
+        return []
+    return [node for node in expanded(run.job.nodes) if node][:_MOST_NODES]

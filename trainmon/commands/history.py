@@ -1,0 +1,70 @@
+"""``trainmon history``: verdicts of runs seen before, and what comes back over them."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from trainmon.commands.common import echo, fail
+
+
+@click.command(epilog="Exit status: 0; 2 wrong usage, or the history cannot be read.")
+@click.argument("words", required=False, default="", metavar="[WORDS]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.history/1) on stdout.")
+@click.option("-n", "--limit", type=click.IntRange(1, 20_000), default=30, show_default=True, help="How many runs.")
+def history(words: str, as_json: bool, limit: int) -> None:
+    """List runs that were judged before, and the faults, nodes, ranks, layers and data sources that come back.
+
+    With WORDS only the runs whose name or path holds them. `check` and `watch` keep it, in your own data folder;
+    --no-history there, or TRAINMON_HISTORY=off, keeps nothing.
+    """
+    from trainmon import version
+    from trainmon.monitor.document import dumps
+    from trainmon.monitor.history import History, HistoryError
+    from trainmon.monitor.report import moment
+    from trainmon.tails.text import printable
+
+    book = History()
+    try:
+        runs, again = book.runs(limit, words), book.recurrences()
+    except HistoryError as error:
+        fail(printable(str(error)))
+    if as_json:
+        fields = ("place", "name", "verdict", "reason", "state", "first_seen", "last_seen", "last_step", "episodes")
+        echo(
+            dumps(
+                {
+                    "schema": "trainmon.history/1",
+                    "version": version(),
+                    "runs": [{name: getattr(run, name) for name in fields} for run in runs],
+                    "recurrences": [
+                        {
+                            "check": each.check,
+                            "kind": each.kind,
+                            "signal": each.signal,
+                            "where": dict(each.where),
+                            "runs": list(each.runs),
+                            "last_seen": each.last_seen,
+                        }
+                        for each in again
+                    ],
+                    "problems": [],
+                }
+            )
+        )
+        return
+    if not runs:
+        click.echo(f"trainmon: no run {'of that name ' if words else ''}was judged before", err=True)
+        sys.exit(0)
+    for run in runs:
+        step = "" if run.last_step is None else f"  step {run.last_step:.15g}"
+        echo(f"{moment(run.last_seen)}  {run.verdict:<8}{run.state:<14}{printable(run.name, 60)}{step}")
+        if run.verdict in ("WARN", "FAIL") and run.reason:
+            echo(f"    {printable(run.reason, 160)}")
+    told = [each for each in again if not words or any(words.lower() in name.lower() for name in each.runs)]
+    if told:
+        echo("\nComes back:")
+        for each in told[:20]:
+            names = ", ".join(printable(name, 40) for name in each.runs[:4]) + (", ..." if len(each.runs) > 4 else "")
+            echo(f"  {printable(each.words, 160)}: {names}")
