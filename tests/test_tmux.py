@@ -65,11 +65,11 @@ def test_watch_in_tmux(tmux: Tmux, log: Path) -> None:
 def test_the_whole_story(tmux: Tmux, tmp_path: Path) -> None:
     """Start, see the alert, triage, the log at the spike, acknowledge, pin two runs, compare by tokens, quit."""
     folder = tmp_path / "runs"
-    simulate.write_finished(folder, seed=0)
+    simulate.Simulation(folder, seed=0, runs=simulate.DEFAULT_RUNS[:3]).run_to_end(simulate.STORY_S)
     tmux.wait_for(r"(?m)[#$] *$")
     tmux.type(f"cd '{tmp_path}'; XDG_STATE_HOME='{tmp_path}/state' {TRAINMON} watch runs; echo status=$?")
     tmux.wait_for(r"FAIL +loss.*|gpt-124m\S+ .*FAIL")  # the alert: the run in trouble is on top
-    tmux.wait_for(r"5 runs, by trouble")
+    tmux.wait_for(r"3 runs, by trouble")
     tmux("send-keys", "t")  # triage
     tmux.wait_for(r"FAIL Loss +step 2 of 7: this explains it")
     tmux.wait_for(r"NaN, since step \d+")
@@ -81,11 +81,11 @@ def test_the_whole_story(tmux: Tmux, tmp_path: Path) -> None:
     tmux("send-keys", "a")  # acknowledge
     tmux.wait_for("acknowledged")
     tmux("send-keys", "Escape")
-    tmux.wait_for("5 runs, by trouble")
+    tmux.wait_for("3 runs, by trouble")
     tmux("send-keys", "/")
     tmux("send-keys", "-l", "350m or moe")
     tmux("send-keys", "Enter")
-    tmux.wait_for("2 of 5 runs")
+    tmux.wait_for("2 of 3 runs")
     tmux("send-keys", "g", "Space", "j", "Space", "c")  # pin both, compare
     tmux.wait_for(r"2 runs in one chart, by tokens")
     tmux.wait_for(r"loss at \d+M")
