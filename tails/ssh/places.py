@@ -109,6 +109,21 @@ class RemotePlaces:
         except OSError:
             return False
 
+    def is_file(self, path: str) -> bool:
+        """Whether there is a regular file."""
+        try:
+            return stat.S_ISREG(self.status(path).mode or _NO_MODE)
+        except OSError:
+            return False
+
+    def may_anyone_write(self, path: str) -> bool:
+        """Whether everybody may put a file there; also where that cannot be told."""
+        try:
+            mode = self.status(path).mode
+        except OSError:
+            return True
+        return mode is None or bool(mode & stat.S_IWOTH)
+
     def identity(self, path: str) -> tuple[int, int]:
         """Device and inode."""
         return self.status(path).identity

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from trainmon.tails.grouping import Group, group
+from trainmon.tails.inherited import LEVELS_UP, SETTINGS_NAME
 from trainmon.tails.looks import Doubt, Look, look_at_name
 from trainmon.tails.opening import show
 from trainmon.tails.scan import Folder, Found, Scan
@@ -51,6 +52,7 @@ class _Search:
     def __init__(self, host: Host, out: Searched, heads: Heads, remote: RemotePath) -> None:
         self.out = out
         self.remote = remote
+        self.above: dict[str, str] = {}
         self.places = RemotePlaces(host, heads)
 
     def take(self, text: str) -> None:
@@ -146,8 +148,30 @@ class _Search:
                 found.append(Found(child.path, look))
         return found
 
+    def _inherit(self, run: Group) -> None:
+        """Settings of a directory above hold where none lie nearer, as on this machine (`inherited`)."""
+        look = look_at_name(SETTINGS_NAME)
+        if look is None or any(_base(found.path) == SETTINGS_NAME for found in run.files):
+            return
+        folder = os.path.dirname(run.files[0].path if run.files else run.path)  # noqa: PTH120 - as above
+        if folder not in self.above:
+            self.above[folder] = self._settings_above(folder)
+        if found := self.above[folder]:
+            run.files.append(Found(found, look))
+
+    def _settings_above(self, folder: str) -> str:
+        place = folder
+        for _ in range(LEVELS_UP + 1):
+            if not place.startswith("/") or place in ("/", "/home") or self.places.may_anyone_write(place):
+                return ""
+            if self.places.is_file(f"{place}/{SETTINGS_NAME}"):
+                return f"{place}/{SETTINGS_NAME}"
+            place = os.path.dirname(place)  # noqa: PTH120 - as above
+        return ""
+
     def _add(self, text: str, run: Group) -> None:
         """Keeps a run under the names that its files have here."""
+        self._inherit(run)
         for found in run.files:
             if found.path not in self.out.remote:
                 place = self.remote.at(found.path)

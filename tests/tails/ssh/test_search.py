@@ -71,6 +71,18 @@ def test_a_directory_is_searched_as_it_is_here(there: Sshd, tmp_path: Path) -> N
     assert len(theirs) >= 5
 
 
+def test_settings_above_hold_there_as_here(there: Sshd, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    put(tmp_path, {"trainmon.toml": "", "project/a/train.log": log(1, 30)})
+    for target in ("project", "project/a/train.log", "project/a/*.log"):
+        [here] = discover([str(tmp_path / target)], tmp_path).runs
+        [run] = discover([f"{Sshd.HOST}:{tmp_path / target}"], tmp_path).runs
+        assert [str(file.path).removeprefix(f"{Sshd.HOST}:") for file in run.files] == [
+            str(file.path) for file in here.files
+        ]
+        assert [file.role for file in run.files] == ["stdout", "config"]
+
+
 def test_patterns_names_and_what_is_not_there(there: Sshd, tmp_path: Path) -> None:
     put(tmp_path, TREE)
     (tmp_path / "empty").mkdir()
