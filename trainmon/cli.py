@@ -42,6 +42,7 @@ COMMANDS = (
     Entry("history", "Read", "[WORDS]", "runs judged before, faults that come back", "trainmon.history/1"),
     Entry("export", "Read", "TARGET -s NAME", "the values, as CSV or JSON lines"),
     Entry("inventory", "Read", "TARGET", "which signals are logged, which missing", "trainmon.inventory/1", "rows"),
+    Entry("completion", "Help", "SHELL", "completion of command lines in bash, zsh and fish"),
 )
 
 

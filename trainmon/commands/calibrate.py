@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import cache_option, echo, fail
 from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog="Exit status: 0 written; 2 wrong usage, or no healthy run to learn from; 130 interrupted.")
-@click.argument("targets", nargs=-1, required=True, metavar="RUN...")
+@click.argument("targets", nargs=-1, required=True, metavar="RUN...", shell_complete=completing.targets)
 @click.option(
     "--false-alarms",
     "budget",

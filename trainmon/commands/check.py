@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import (
     EXIT,
     cache_option,
@@ -30,16 +31,25 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT)
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=completing.targets)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.check/1) on stdout.")
 @click.option("--strict", is_flag=True, help="A WARN also gives exit status 1.")
 @click.option("-q", "--quiet", is_flag=True, help="Only what is wrong, a title line for each run.")
-@click.option("--only", multiple=True, metavar="CHECK", help="Only these checks: an id, a group (loss) or a pattern.")
-@click.option("--skip", multiple=True, metavar="CHECK", help="Not these checks.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="CHECK",
+    shell_complete=completing.checks,
+    help="Only these checks: an id, a group (loss) or a pattern.",
+)
+@click.option("--skip", multiple=True, metavar="CHECK", shell_complete=completing.checks, help="Not these checks.")
 @click.option("--since", "begin", metavar="STEP|TIME", help="Count from a step (12000), a time, or a time ago (2h).")
 @click.option("--max-age", metavar="TIME", help="A log whose newest data is older (10m, 2h) is not judged: status 2.")
 @click.option(
-    "--explain", metavar="CHECK", help="Rule, formula, source, thresholds and the run's numbers of one check."
+    "--explain",
+    metavar="CHECK",
+    shell_complete=completing.checks,
+    help="Rule, formula, source, thresholds and the run's numbers of one check.",
 )
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Also write a SARIF 2.1.0 file.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")

@@ -7,13 +7,22 @@ from pathlib import Path
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import EXIT, cache_option, echo, fail, say_problems, speaks_unicode
 from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog=EXIT)
-@click.argument("targets", nargs=-1, required=True, metavar="RUN RUN...")
-@click.option("-s", "--signal", "signals", multiple=True, metavar="NAME", help="What to compare (loss.train).")
+@click.argument("targets", nargs=-1, required=True, metavar="RUN RUN...", shell_complete=completing.targets)
+@click.option(
+    "-s",
+    "--signal",
+    "signals",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.signals,
+    help="What to compare (loss.train).",
+)
 @click.option(
     "--by",
     "axis",

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import EXIT, cache_option, fail, stop_printing
 from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog=EXIT)
-@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...", shell_complete=completing.targets)
 @click.option(
     "-s",
     "--signal",
     "signals",
     multiple=True,
     metavar="NAME",
+    shell_complete=completing.signals,
     help="A signal (loss.train, grad.norm, ...); may be given several times.",
 )
 @click.option("--raw-keys", is_flag=True, help="NAMEs are the log's own keys; values as the log wrote them.")

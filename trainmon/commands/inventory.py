@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import EXIT, cache_option, echo, say_problems
 from trainmon.commands.reach import ssh_options
 
@@ -23,7 +24,7 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
 
 
 @click.command(epilog=EXIT)
-@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...", shell_complete=completing.targets)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.inventory/1) on stdout.")
 @click.option(
     "--share",

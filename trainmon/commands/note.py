@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import echo, fail, say_problems
 
 
 @click.command(epilog="Exit status: 0; 2 wrong usage, no such run, or the note could not be kept.")
-@click.argument("target", metavar="RUN")
+@click.argument("target", metavar="RUN", shell_complete=completing.targets)
 @click.argument("text", required=False)
 @click.option("--step", type=float, help="The step it belongs to; the run's newest when not given.")
 def note(target: str, text: str | None, step: float | None) -> None:

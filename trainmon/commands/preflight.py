@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import EXIT, echo, say_problems_of
 
 
 @click.command(epilog=EXIT)
-@click.argument("targets", nargs=-1, required=True, metavar="CONFIG|LOGDIR...")
+@click.argument("targets", nargs=-1, required=True, metavar="CONFIG|LOGDIR...", shell_complete=completing.targets)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.preflight/1) on stdout.")
 @click.option("--strict", is_flag=True, help="A WARN also gives exit status 1.")
 @click.option("-q", "--quiet", is_flag=True, help="Only what is wrong, a title line for each target.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import fail, limit_options, limits_of, say_problems_of
 from trainmon.commands.watch import show
 
@@ -30,7 +31,7 @@ def _speed(_context: click.Context, _option: click.Parameter, value: str) -> flo
 
 
 @click.command(epilog="Exit status: 0, or that of `watch`; 2 when there is nothing to replay.")
-@click.argument("target", metavar="RUN")
+@click.argument("target", metavar="RUN", shell_complete=completing.targets)
 @click.option("--speed", default="10x", show_default=True, callback=_speed, help="How many times as fast as it was.")
 @click.option("--from", "from_step", type=float, metavar="STEP", help="What came before is there from the start.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write into this directory; no screen.")

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import cache_option, echo, fail, limit_options, limits_of, say_problems
 from trainmon.commands.reach import ssh_options
 
 
 @click.command(epilog="Exit status: 0 written; 2 wrong usage, or nothing to report; 130 interrupted.")
-@click.argument("targets", nargs=-1, required=True, metavar="RUN")
+@click.argument("targets", nargs=-1, required=True, metavar="RUN", shell_complete=completing.targets)
 @click.option("--md", "form", flag_value="md", help="Markdown, with charts of characters (the default).")
 @click.option("--html", "form", flag_value="html", help="One HTML page, with charts inline.")
 @click.option("--json", "form", flag_value="json", help="One JSON document (schema trainmon.report/1).")

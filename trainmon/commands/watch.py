@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmon.commands import completing
 from trainmon.commands.common import EXIT, fail, history_option, keep_history, limit_options, limits_of, stop_printing
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT)
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=completing.targets)
 @click.option("--headless", is_flag=True, help="No screen: one JSON object a line, exit status as `check`.")
 @click.option("--records", is_flag=True, help="With --headless: a `record` event for each training record.")
 @click.option(
