@@ -10,11 +10,11 @@ import numpy as np
 
 from trainmon.monitor.amount import digits
 from trainmon.monitor.detectors.base import CheckView, Detector
-from trainmon.monitor.detectors.common import Found, finding, in_order, numbers, place, result, resumed, seen
+from trainmon.monitor.detectors.common import Found, finding, finite, in_order, place, result, resumed, seen
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import FloatArray
+from trainmon.tails.record import FloatArray, IntArray
 
 SIZE, LENGTH, EPOCH, LR = (
     SignalKey("batch.size"),
@@ -72,10 +72,10 @@ class Changes(Detector):
             self.last_step = float(frame.steps[-1])
         return in_order(found)
 
-    def _steps(self, key: SignalKey, frame: Frame) -> tuple[list[int], FloatArray, FloatArray]:
+    def _steps(self, key: SignalKey, frame: Frame) -> tuple[IntArray, FloatArray, FloatArray]:
         """(rows, values, the value before each); the first value ever has NaN before it."""
-        rows, _, values = numbers(frame, key)
-        x = np.array(values)
+        known = finite(frame, key)
+        rows, x = known.rows, known.values
         before = np.concatenate([[self.last.get(key, math.nan)], x[:-1]]) if len(x) else x
         if len(x):
             self.last[key] = float(x[-1])
@@ -90,7 +90,7 @@ class Changes(Detector):
             steady = self.steady.get(key, 0) + i - at
             self.steady[key], at = 0, i
             if steady >= STEADY:
-                self._tell(kind, key, frame, rows[i], float(x[i]), f"{words} went from {digits(before[i])}", found)
+                self._tell(kind, key, frame, int(rows[i]), float(x[i]), f"{words} went from {digits(before[i])}", found)
         self.steady[key] = self.steady.get(key, 0) + len(x) - at
 
     def _epochs(self, frame: Frame, found: Found) -> None:
@@ -98,12 +98,14 @@ class Changes(Detector):
         crossed = np.floor(x + 1e-9) > np.floor(before + 1e-9)
         for i in np.flatnonzero(crossed & (before > 0)).tolist():
             what = "epoch boundary: from epoch " + digits(float(np.floor(before[i] + 1e-9)))
-            self._tell("epoch", EPOCH, frame, rows[i], float(np.floor(x[i] + 1e-9)), what, found)
+            self._tell("epoch", EPOCH, frame, int(rows[i]), float(np.floor(x[i] + 1e-9)), what, found)
 
     def _decays(self, frame: Frame, found: Found) -> None:
         rows, x, before = self._steps(LR, frame)
         for i in np.flatnonzero((before > 0) & (x <= DECAYED * before) & (x > 0)).tolist():
-            self._tell("lr_step", LR, frame, rows[i], float(x[i]), f"learning rate went from {before[i]:.3g}", found)
+            self._tell(
+                "lr_step", LR, frame, int(rows[i]), float(x[i]), f"learning rate went from {before[i]:.3g}", found
+            )
 
     def _tell(self, kind: str, key: SignalKey, frame: Frame, row: int, x: float, what: str, found: Found) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import ClassVar
 
-import numpy as np
-
 from trainmon.monitor.amount import digits, named
 from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import (
@@ -16,7 +14,7 @@ from trainmon.monitor.detectors.common import (
     Place,
     Track,
     finding,
-    numbers,
+    finite,
     place,
     result,
     seen,
@@ -59,25 +57,25 @@ class VanishTrack:
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the rows of `frame`; where nothing vanishes, all at once."""
-        rows, steps, values = numbers(frame, self.key)
-        if not rows:
+        known = finite(frame, self.key)
+        if not len(known):
             return
         if frame.attempt != self._attempt:
             self._attempt = frame.attempt
-            if self.first is not None and steps[0] <= self.first.step:
+            if self.first is not None and known.steps[0] <= self.first.step:
                 self._close()
-        tiny = np.flatnonzero(np.array(values) <= NOTHING).tolist()
         at = 0
         if self.first is None:
-            at = tiny[0] if tiny else len(values)
-            self._learn(values[:at])
-        for i in range(at, len(values)):
-            self._take(frame, rows[i], values[i], found)
+            tiny = known.values <= NOTHING
+            at = int(tiny.argmax()) if tiny.any() else len(known)
+            self._learn(known.values[max(at - KEPT, 0) : at].tolist(), at)
+        for row, x in zip(known.rows[at:].tolist(), known.values[at:].tolist(), strict=True):
+            self._take(frame, row, x, found)
 
-    def _learn(self, values: list[float]) -> None:
-        self.good += len(values)
-        self.judged += len(values)
-        self.usual.extend(values[-KEPT:])
+    def _learn(self, newest: list[float], count: int = 1) -> None:
+        self.good += count
+        self.judged += count
+        self.usual.extend(newest)
 
     def _close(self) -> None:
         self.first = self.last = None

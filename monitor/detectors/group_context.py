@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 
 from trainmon.monitor.detectors.common import finite
 from trainmon.monitor.detectors.families import families
 from trainmon.monitor.detectors.newest import Newest
+from trainmon.monitor.detectors.tail import Tail
 from trainmon.monitor.finding import Finding
 from trainmon.monitor.frame import Frame, SignalKey
 
@@ -25,7 +25,7 @@ class GroupContext:
 
     def __init__(self, flat: float) -> None:
         self.flat = flat
-        self.losses: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
+        self.losses = Tail(REMEMBERED)
         self.shares: dict[SignalKey, Newest] = {}
         self.first_shares: dict[SignalKey, float] = {}
         self.words: dict[SignalKey, str] = {}
@@ -44,10 +44,7 @@ class GroupContext:
 
     def close(self, frame: Frame) -> None:
         """The frame has been judged."""
-        values = finite(frame, LOSS)
-        if len(values):
-            tail = slice(-REMEMBERED, None)
-            self.losses.extend(zip(values.steps[tail].tolist(), values.values[tail].tolist(), strict=True))
+        self.losses.extend(finite(frame, LOSS))
         self._frame = None
 
     def told(self, said: Finding, row: int) -> str:
@@ -62,8 +59,9 @@ class GroupContext:
         return what + self.words.get(key, "") if what else what
 
     def _mean(self, first_step: float, row: int) -> str:
-        before: list[float] = [x for step, x in self.losses if step < first_step][-COMPARED:]
-        since = [x for step, x in self.losses if step >= first_step]
+        known, losses = self.losses.steps, self.losses.values
+        before: list[float] = losses[known < first_step][-COMPARED:].tolist()
+        since: list[float] = losses[known >= first_step][-COMPARED:].tolist()
         if self._frame is not None:
             values = finite(self._frame, LOSS)
             upto = int(values.rows.searchsorted(row, side="right"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from trainmon.monitor.detectors.common import (
     Place,
     Rl,
     finding,
+    finite,
     in_order,
     numbers,
     place,
@@ -24,6 +24,7 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.newest import Newest
+from trainmon.monitor.detectors.tail import Tail
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
@@ -56,7 +57,7 @@ class Rewarm(Detector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.rise = math.log1p(limits["resume.rise"])
-        self.losses: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
+        self.losses = Tail(REMEMBERED)
         self.rate = Newest(LR)
         self.rate_before = math.nan
         self.level: RollingRobust | None = None
@@ -78,15 +79,15 @@ class Rewarm(Detector):
                 self._begin(float(frame.steps[0]))
             self._attempt = frame.attempt
         self.rate.feed(frame)
-        rows, steps, values = numbers(frame, LOSS)
         found: Found = []
         if self.level is not None:
+            rows, _, values = numbers(frame, LOSS)
             for row, x in zip(rows, values, strict=True):
                 if self.level is None or row >= until:
                     break
                 if x > 0:
                     self._compare(frame, row, x, found)
-        self.losses.extend(zip(steps[-REMEMBERED:], values[-REMEMBERED:], strict=True))
+        self.losses.extend(finite(frame, LOSS))
         self.last_step = float(frame.steps[-1])
         return in_order(found)
 
@@ -96,9 +97,8 @@ class Rewarm(Detector):
         if not resumed(self.last_step, step):
             self.losses.clear()
             return
-        while self.losses and self.losses[-1][0] >= step:
-            self.losses.pop()
-        known = [math.log(x) for _, x in list(self.losses)[-BEFORE:] if x > 0]
+        self.losses.before(step)
+        known = [math.log(x) for x in self.losses.values[-BEFORE:].tolist() if x > 0]
         if len(known) == BEFORE:
             self.level = RollingRobust(BEFORE)
             self.level.load(known)

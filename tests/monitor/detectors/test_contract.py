@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ FIRST_FIVE = ["loss.spike", "grad.norm", "lr.schedule", "batch.ratio", "loss.pla
 each = pytest.mark.parametrize("cls", DETECTORS, ids=lambda cls: cls.id)
 
 
+@functools.cache
 def eventful(seed: int) -> Frame:
     """A run with every kind of trouble in it, dense enough that any cut hits some."""
     rng = np.random.default_rng(seed)
@@ -56,7 +58,27 @@ def eventful(seed: int) -> Frame:
     skips = np.where(rng.random(n) < 0.3, 1.0, 0.0) * (np.arange(n) > 450)
     loss_scale = np.full(n, 65536.0)
     loss_scale[700:] = 1.0
+    index = np.arange(n)
+    late = index >= 600
+    other = {
+        "grad.abs_max": np.where(late, 50.0, 0.5) * (1 + 0.1 * rng.random(n)),
+        "grad.abs_mean": 1e-4 * (1 + 0.1 * rng.random(n)),
+        "grad.zero_fraction": np.where(late, 0.7, 0.1) + 0.01 * rng.random(n),
+        "grad.rank_norm": np.where(late, 0.0, 0.3 + 0.01 * rng.random(n)),
+        "tensor.dead_fraction": np.where(late, 0.6, 0.05) + 0.01 * rng.random(n),
+        "update.ratio": np.where(late, 0.0, 1e-3) * (1 + 0.1 * rng.random(n)),
+        "residual.bf16_noop": np.where(late, 0.8, 0.1) + 0.01 * rng.random(n),
+        "modality.scale_ratio": np.where(late, 30.0, 1.0) * (1 + 0.1 * rng.random(n)),
+        "source.token_share": np.where(late, 0.0, 0.2) + 0.001 * rng.random(n),
+        "sys.comm_wait": np.where(late, 0.3, 0.02) + 0.01 * rng.random(n),
+        "device.temperature": np.where(late, 95.0, 70.0) + rng.random(n),
+        "sample.repetition": np.where(late, 0.9, 0.1) + 0.01 * rng.random(n),
+        "eval.greedy": np.where(late, 0.2, 0.6) + 0.01 * rng.random(n),
+        "sys.fragmentation": np.where(late, 3e10, 2e9),
+        "progress.epoch": index / 250,
+    }
     extra = {
+        **{SignalKey(name): values for name, values in other.items()},
         **layers,
         **loads,
         **ranks,
@@ -84,6 +106,7 @@ def eventful(seed: int) -> Frame:
     return logged_as(frame, LOSS, [420, 421, 422, 423], Mark.NULL)
 
 
+@functools.cache
 def policy(seed: int) -> Frame:
     """A policy run whose reward collapses."""
     rng = np.random.default_rng(seed)
@@ -136,12 +159,20 @@ def test_findings_do_not_depend_on_the_cut(cls: type[Detector], seed: int, bound
     assert equal(said(cls, [frame]), said(cls, cut(frame, bounds)))
 
 
+@functools.cache
+def with_a_restart() -> tuple[tuple[list[Frame], list[Frame]], ...]:
+    """Two runs that go on after a restart, whole and row by row."""
+    again = dataclasses.replace(healthy(RunSpec(steps=300, seed=1, first_step=850, attempt=1)), attempt=1)
+    later = cut(again, list(range(1, len(again), 7)))
+    return tuple(
+        ([frame, again], [*cut(frame, list(range(1, len(frame)))), *later]) for frame in (eventful(7), policy(7))
+    )
+
+
 @each
 def test_findings_are_the_same_row_by_row_and_over_a_restart(cls: type[Detector]) -> None:
-    for frame in (eventful(7), policy(7)):
-        again = dataclasses.replace(healthy(RunSpec(steps=300, seed=1, first_step=850, attempt=1)), attempt=1)
-        one_by_one = [*cut(frame, list(range(1, len(frame)))), *cut(again, list(range(1, len(again), 7)))]
-        assert equal(said(cls, [frame, again]), said(cls, one_by_one))
+    for whole, one_by_one in with_a_restart():
+        assert equal(said(cls, whole), said(cls, one_by_one))
 
 
 def test_the_eventful_run_makes_most_detectors_speak() -> None:
@@ -162,6 +193,16 @@ def test_the_eventful_run_makes_most_detectors_speak() -> None:
         "numerics.abs_max",
         "numerics.loss_scale",
         "eval.heldout",
+        "grad.elements",
+        "grad.dead",
+        "sys.waits",
+        "sys.devices",
+        "eval.tasks",
+        "tensor.dead",
+        "update.ratio",
+        "residual.stream",
+        "modality.balance",
+        "output.samples",
     } <= speaking
 
 

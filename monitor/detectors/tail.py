@@ -1,0 +1,70 @@
+"""The newest values of a series, kept without touching each: for what is looked at once in a long while."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainmon.monitor.detectors.common import Finite
+from trainmon.tails.record import FloatArray
+
+
+class Tail:
+    """The last `size` (step, value) pairs. Costs a reference and a slice a frame until somebody looks.
+
+    >>> tail = Tail(3)
+    >>> tail.extend_arrays(np.array([1.0, 2.0]), np.array([5.0, 6.0]))
+    >>> tail.extend_arrays(np.array([3.0, 4.0]), np.array([7.0, 8.0]))
+    >>> tail.steps.tolist(), tail.values.tolist()
+    ([2.0, 3.0, 4.0], [6.0, 7.0, 8.0])
+    """
+
+    __slots__ = ("_count", "_parts", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._parts: list[tuple[FloatArray, FloatArray]] = []
+        self._count = 0
+
+    def extend(self, values: Finite) -> None:
+        """Takes in what a frame holds."""
+        if len(values):
+            self.extend_arrays(values.steps, values.values)
+
+    def extend_arrays(self, steps: FloatArray, values: FloatArray) -> None:
+        """As `extend`, from (n,) arrays; only the part that is kept is copied, so that no frame is held alive."""
+        if len(steps) >= self.size:
+            self._parts, self._count = [], 0
+        self._parts.append((steps[-self.size :].copy(), values[-self.size :].copy()))
+        self._count += len(self._parts[-1][0])
+        if self._count > 2 * self.size or len(self._parts) > 256:
+            self._gather()
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._parts, self._count = [], 0
+
+    def before(self, step: float) -> None:
+        """Drops the pairs at the end that lie at `step` or beyond: a roll-back abandons them."""
+        steps, values = self._gather()
+        kept = len(steps)
+        while kept and steps[kept - 1] >= step:
+            kept -= 1
+        self._parts, self._count = [(steps[:kept], values[:kept])], kept
+
+    def _gather(self) -> tuple[FloatArray, FloatArray]:
+        if not self._parts:
+            return np.empty(0), np.empty(0)
+        steps = np.concatenate([part[0] for part in self._parts])[-self.size :]
+        values = np.concatenate([part[1] for part in self._parts])[-self.size :]
+        self._parts, self._count = [(steps, values)], len(steps)
+        return steps, values
+
+    @property
+    def steps(self) -> FloatArray:
+        """(n,) steps, oldest first."""
+        return self._gather()[0]
+
+    @property
+    def values(self) -> FloatArray:
+        """(n,) values, oldest first."""
+        return self._gather()[1]

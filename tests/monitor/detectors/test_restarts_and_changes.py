@@ -1,0 +1,115 @@
+"""Restarts without warm-up, and changes that were meant: notes, and levels that begin anew."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.monitor.detectors.harness import cut, run
+from tests.monitor.detectors.synthetic import LOSS, LR, TIME, TPS, RunSpec, healthy, without
+from trainmon.monitor.detectors.changes import Changes
+from trainmon.monitor.detectors.rewarm import Rewarm
+from trainmon.monitor.detectors.step_time import StepTime
+from trainmon.monitor.detectors.throughput import Throughput
+from trainmon.monitor.finding import Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.tails.record import FloatArray
+
+SIZE, LENGTH, EPOCH = SignalKey("batch.size"), SignalKey("batch.seq_length"), SignalKey("progress.epoch")
+
+
+def attempt(first: int, number: int, *, loss: float = 1.0, warm: bool = False, cadence: int = 1) -> Frame:
+    """Steps `first`.. of the run, with the loss `loss` times what it should be, and a warm-up or none."""
+    frame = healthy(RunSpec(steps=600 * cadence, seed=number, first_step=first, attempt=number, cadence=cadence))
+    at = np.arange(len(frame))
+    rate = np.minimum((at + 1) / 100, 1.0) if warm else np.ones(len(frame))
+    decayed = 1 + (loss - 1) * np.exp(-at / 200)
+    columns = {**frame.columns, LR: 3e-4 * rate, LOSS: frame.columns[LOSS] * decayed}
+    return dataclasses.replace(frame, columns=columns)
+
+
+@pytest.mark.parametrize("cadence", [1, 10])
+def test_a_restart_whose_state_was_lost(cadence: int) -> None:
+    told = run(Rewarm, [attempt(cadence, 0, cadence=cadence), attempt(550 * cadence, 1, loss=1.6, cadence=cadence)])
+    assert [(e.kind, e.severity) for e in told.episodes] == [("restart_loss", Severity.WARN)]
+    assert "without warm-up (learning rate 0.0003" in told.episodes[0].what
+    assert told.result is not None
+    assert told.result.verdict is Verdict.WARN
+
+
+def test_a_restart_with_a_new_warm_up_is_a_note() -> None:
+    told = run(Rewarm, [attempt(1, 0), attempt(550, 1, loss=1.6, warm=True)])
+    assert [(e.kind, e.severity) for e in told.episodes] == [("restart_loss", Severity.INFO)]
+    assert "with a new warm-up" in told.episodes[0].what
+
+
+def test_a_restart_that_goes_on_and_a_run_that_begins_anew_are_silent() -> None:
+    assert run(Rewarm, [attempt(1, 0), attempt(550, 1)]).episodes == []
+    assert run(Rewarm, [attempt(1, 0), attempt(1, 1)]).episodes == []
+    only = run(Rewarm, [attempt(1, 0)]).result
+    assert only is not None
+    assert only.verdict is Verdict.NOT_APPLICABLE
+
+
+def test_without_a_learning_rate_the_words_say_so() -> None:
+    told = run(Rewarm, [without(attempt(1, 0), LR), without(attempt(550, 1, loss=1.6), LR)])
+    assert "learning rate that is not logged" in told.episodes[0].what
+
+
+def test_restarts_do_not_depend_on_the_cut() -> None:
+    first, second = attempt(1, 0), attempt(550, 1, loss=1.6)
+    whole = run(Rewarm, [first, second]).findings
+    for bounds in (list(range(1, 600)), [3, 50, 555]):
+        pieces = [*cut(first, bounds), *cut(second, bounds)]
+        assert [repr(f) for f in run(Rewarm, pieces).findings] == [repr(f) for f in whole]
+
+
+def meant(n: int = 1200) -> Frame:
+    """A batch ramp, a longer context, epochs and a step of the learning rate."""
+    index = np.arange(n)
+    size = np.select([index < 300, index < 600], [256.0, 512.0], 1024.0)
+    length = np.where(index < 800, 4096.0, 8192.0)
+    work = size * length / (256 * 4096)
+    rng = np.random.default_rng(0)
+    extra: dict[SignalKey, FloatArray] = {
+        SIZE: size,
+        LENGTH: length,
+        EPOCH: index / 500.0,
+        LR: np.where(index < 1000, 3e-4, 3e-5),
+        TIME: 0.5 * work * np.exp(0.02 * rng.normal(size=n)),
+        TPS: 1e5 * np.where(index < 800, 1.0, 0.7) * np.exp(0.02 * rng.normal(size=n)),
+    }
+    return healthy(RunSpec(steps=n, extra=extra))
+
+
+def test_changes_that_were_meant_are_notes() -> None:
+    told = run(Changes, [meant()])
+    assert [(e.kind, e.first_step) for e in told.episodes] == [
+        ("batch_ramp", 301),
+        ("epoch", 501),
+        ("batch_ramp", 601),
+        ("longer_context", 801),
+        ("lr_step", 1001),
+        ("epoch", 1001),
+    ]
+    assert told.loud == []
+    assert all(episode.recovered for episode in told.episodes)
+    assert told.result is not None
+    assert told.result.verdict is Verdict.PASS
+    assert [repr(f) for f in run(Changes, cut(meant(), [1, 300, 301, 599, 801, 1000])).findings] == [
+        repr(f) for f in told.findings
+    ]
+
+
+def test_levels_of_speed_begin_anew_with_the_work_of_a_step() -> None:
+    for detector in (StepTime, Throughput):
+        assert run(detector, [meant()]).loud == []
+        unmarked = without(meant(), SIZE, LENGTH)
+        assert run(detector, [unmarked]).loud != []
+
+
+def test_packed_batches_that_differ_every_step_are_no_changes() -> None:
+    frame = healthy(RunSpec(steps=600, extra={SIZE: np.random.default_rng(0).integers(200, 400, 600).astype(float)}))
+    assert run(Changes, [frame]).episodes == []
