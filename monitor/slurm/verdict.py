@@ -32,7 +32,7 @@ _SIGNALS: Final = {1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 9: "SIGK
 _BLOCKED: Final = (
     "DependencyNeverSatisfied", "JobHeld", "BadConstraints", "InvalidAccount", "InvalidQOS", "AccountNotAllowed",
     "QOSNotAllowed", "PartitionTimeLimit", "PartitionNodeLimit", "launch_failed_requeued_held", "launch failed",
-    "JobHoldMaxRequeue", "ReqNodeNotAvail",
+    "JobHoldMaxRequeue",
 )  # fmt: skip
 _STALE_S: Final = 300.0
 _CLOCKS_DIFFER_S: Final = 60.0
