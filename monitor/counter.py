@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -116,7 +117,59 @@ class StepTally:
                 return
         self._runs.append([first, width, float(many)])
 
-    def steps(self) -> FloatArray:
-        """(count,) the steps, ascending."""
-        parts = [first + width * np.arange(many) for first, width, many in self._runs]
-        return np.concatenate(parts) if parts else np.empty(0)
+    def steps(self, newest: int | None = None) -> FloatArray:
+        """(count,) the steps, ascending; or only the `newest` of them, without a look at the others."""
+        left = self.count if newest is None else newest
+        parts: list[FloatArray] = []
+        for first, width, many in reversed(self._runs):
+            if left <= 0:
+                break
+            skip = max(int(many) - left, 0)
+            parts.append(first + width * np.arange(skip, many))
+            left -= int(many) - skip
+        return np.concatenate(parts[::-1]) if parts else np.empty(0)
+
+    @property
+    def outline(self) -> tuple[float, ...]:
+        """Tells tallies apart: the count, the number of runs, the first step and the last."""
+        return (self.count, len(self._runs), self._runs[0][0], self._last) if self._runs else (0,)
+
+
+class DistinctSteps:
+    """How many different steps several attempts logged. Asked again, it looks only at what was added to the newest.
+
+    >>> first, second, distinct = StepTally(), StepTally(), DistinctSteps()
+    >>> first.add(np.arange(10.0))
+    >>> second.add(np.array([8.0, 9.0, 10.0]))
+    >>> distinct.count([first, second])
+    11
+    >>> second.add(np.array([11.0]))
+    >>> distinct.count([first, second])
+    12
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[float, ...], ...] = ()
+        self._older: FloatArray = np.empty(0)
+        self._begun = np.nan
+        self._seen = 0
+        self._fresh = 0
+
+    def count(self, tallies: Sequence[StepTally]) -> int:
+        """The number of different steps of `tallies`, of which only the last may grow from call to call."""
+        *older, newest = tallies
+        if not older:
+            return newest.count
+        known = tuple(tally.outline for tally in older)
+        begun = newest.outline[2] if newest.count else np.nan
+        if known != self._known:
+            self._known, self._older = known, np.unique(np.concatenate([tally.steps() for tally in older]))
+            self._seen = self._fresh = 0
+        if begun != self._begun or newest.count < self._seen:
+            self._begun = begun
+            self._seen = self._fresh = 0
+        added = newest.steps(newest.count - self._seen)
+        place = np.minimum(np.searchsorted(self._older, added), len(self._older) - 1)
+        self._fresh += int((self._older[place] != added).sum()) if len(self._older) else len(added)
+        self._seen = newest.count
+        return len(self._older) + self._fresh

@@ -14,6 +14,7 @@ import numpy as np
 
 from trainmon.monitor import alerts
 from trainmon.monitor.core import Core, FrameListener
+from trainmon.monitor.counter import DistinctSteps
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -84,6 +85,7 @@ class RunEngine:
         core = Core(self.limits, detectors, facts or {}, store)
         self._state = _State(core, Sources(core, sources, attempts))
         self._ahead: _State | None = None
+        self._distinct = DistinctSteps()
         self._shown_ahead: dict[str, int] = {}
         self._is_settled = True
         self._judged: tuple[Episode, ...] | None = None
@@ -244,9 +246,7 @@ class RunEngine:
         attempts = [attempt for attempt in self._now.core.attempts if attempt.tally.count]
         if not attempts:
             return None
-        count = attempts[0].tally.count
-        if len(attempts) > 1:
-            count = len(np.unique(np.concatenate([attempt.tally.steps() for attempt in attempts])))
+        count = self._distinct.count([attempt.tally for attempt in attempts])
         return Steps(attempts[0].first, attempts[-1].last, count, self._now.sources.step_key)
 
     @property
