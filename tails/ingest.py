@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from trainmon.tails.formats import registry
 from trainmon.tails.formats.base import DocumentFormat, Format, FramedFormat, LineFormat
+from trainmon.tails.last_line import counts_as_whole, last_frame
 from trainmon.tails.lines import Chunk, LineSplitter
 from trainmon.tails.logpane import LineIndex, LogPane
 from trainmon.tails.record import Note, NoteKind, Parsed
@@ -48,6 +49,7 @@ class Ingest:
         self.records = 0
         self.unreadable = 0
         self._detect = detect
+        self._last_whole = b""  # line or frame
         self._head: bytearray | None = bytearray()  # all bytes so far, while the format may still change
         self._start = 0  # of the head in the file
         self._look_again_at = 0
@@ -103,18 +105,22 @@ class Ingest:
         self._count(out)
         return out
 
-    def finish(self, *, is_final: bool) -> Parsed:
+    def finish(self, *, is_final: bool, is_still: bool = False) -> Parsed:
         """Gives what is held back: the source has been quiet for a while, or (`is_final`) will stay so.
 
-        A last line without its end is passed on when final, or when it is a closed JSON object.
+        A last line without its end is passed on when final, when it is a closed JSON object, and, where the source has
+        been quiet for longer (`is_still`), when it counts as whole (`last_line`).
         """
         out = Parsed()
         if self._head is not None and self.format is None and self._head:
             out.add(self.feed(b"", is_at_end=True, is_final=True))
         if isinstance(self.format, LineFormat):
             finished = Parsed()
-            if is_final or _is_closed_object(self.splitter.pending):
+            pending = self.splitter.pending
+            if is_final or _is_closed_object(pending):
                 self._read_chunks(self.splitter.flush(), finished)
+            elif is_still and counts_as_whole(pending, self.splitter.offset, self._last_whole):
+                self._read_chunks(self.splitter.flush(b"\r" if self.splitter.is_frame else b"\n"), finished)
             finished.add(self.format.finish())
             if finished.records:
                 self._head = None
@@ -188,6 +194,8 @@ class Ingest:
 
     def _read_chunks(self, chunks: list[Chunk], out: Parsed) -> None:
         assert isinstance(self.format, LineFormat)
+        if chunks:
+            self._last_whole = last_frame(chunks[-1].data)
         for chunk in chunks:
             parsed = self.format.feed(chunk.data, chunk.offset, chunk.line_no)
             self.pane.add(chunk)

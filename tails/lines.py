@@ -105,14 +105,19 @@ class LineSplitter:
                 self._feed_text(piece, out)
         return out
 
-    def flush(self) -> list[Chunk]:
-        r"""The last line although no end was seen, closed by a ``\n`` of ours. Feeding may go on after it."""
+    @property
+    def is_frame(self) -> bool:
+        """Whether the last line as far as it is there comes after other frames of the same line."""
+        return self._is_open
+
+    def flush(self, end: bytes = b"\n") -> list[Chunk]:
+        r"""The last line although no end was seen, closed by an `end` of ours. Feeding may go on after it."""
         if not self._pending:
             return []
         data = bytes(self._pending)
         self._pending.clear()
         out: list[Chunk] = []
-        self._emit(data if data.endswith(b"\r") else data + b"\n", self._pending_offset, 0, out)
+        self._emit(data if data.endswith(b"\r") else data + end, self._pending_offset, 0, out)
         self._is_open = True
         return out
 

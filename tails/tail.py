@@ -21,6 +21,7 @@ from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
 
 QUIET_S = 1.0
+STILL_S = 5.0  # before a last line without its end may count as whole
 KEEP_LINES = 2000
 
 _WORDS = {
@@ -120,6 +121,7 @@ class Tail:
         self._ingest = Ingest(self._source, detect, self._pane)
         self._document: DocumentReader | None = None
         self._quiet_since: float | None = None
+        self._is_still = False  # what is held back after `QUIET_S` was given
         self._fed_to = 0
         self._stash: FollowUpdate | None = None
 
@@ -238,11 +240,13 @@ class Tail:
         return data
 
     def _finish_when_quiet(self, data: bytes, update: FollowUpdate, parsed: Parsed) -> None:
+        now = self._clock.monotonic()
         if data or update.more:
-            self._quiet_since = self._clock.monotonic()
-        elif self._quiet_since is not None and self._clock.monotonic() - self._quiet_since >= QUIET_S:
-            self._quiet_since = None
-            parsed.add(self._ingest.finish(is_final=FileEvent.GONE in update.events))
+            self._quiet_since, self._is_still = now, False
+        elif self._quiet_since is not None and now - self._quiet_since >= (STILL_S if self._is_still else QUIET_S):
+            is_still, self._is_still = self._is_still, True
+            self._quiet_since = None if is_still else self._quiet_since
+            parsed.add(self._ingest.finish(is_final=FileEvent.GONE in update.events, is_still=is_still))
 
     def _become_document(self) -> Parsed:
         assert isinstance(self._ingest.format, DocumentFormat)
