@@ -108,7 +108,8 @@ def _flattened(frame: Frame, row: int) -> FloatArray:
     """What undoes the rest of the curve's fall from `row` on, in logarithms: learning stops."""
     u = np.log(np.maximum(frame.columns[LOSS], 1e-12))
     tail = float(np.nanmedian(u[max(0, row - 50) : row])) - u[row:]
-    return np.array([float(np.nanmedian(tail[max(0, i - 50) : i + 51])) for i in range(len(tail))])
+    near = [tail[max(0, i - 50) : i + 51] for i in range(len(tail))]
+    return np.array([float(np.median(part[np.isfinite(part)])) if np.isfinite(part).any() else 0.0 for part in near])
 
 
 def _drift(frame: Frame, row: int, size: float) -> Frame | None:
