@@ -12,6 +12,7 @@ from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
     Place,
+    Rl,
     finding,
     finite,
     in_order,
@@ -19,7 +20,6 @@ from trainmon.monitor.detectors.common import (
     place,
     result,
     resumed,
-    seen,
     tell,
     verdict_of,
 )
@@ -55,6 +55,9 @@ class ClipRate(Detector):
         self.share = RollingShare(int(limits["window"]))
         self.rise = limits["clip_rate.rise"]
         self.steps = limits["clip_rate.steps"]
+        self.has_norm = False
+        self.rl = Rl()
+        self.newest = math.nan
         self.count = 0
         self.base = math.inf
         self.first: Place | None = None
@@ -73,8 +76,13 @@ class ClipRate(Detector):
         return self.limits["clip"]
 
     def update(self, frame: Frame) -> Iterable[Finding]:
-        """Reads the gradient norm."""
+        """Reads the gradient norm; the logged rate where there is no norm."""
         own = finite(frame, GRAD)
+        if len(own) and not self.has_norm:
+            self.has_norm = True
+            self._forget()
+        elif not self.has_norm and self.rl.first_row(frame) == len(frame):
+            own = finite(frame, RATE)
         if not len(own):
             return ()
         if frame.attempt != self._attempt:
@@ -85,10 +93,11 @@ class ClipRate(Detector):
                 self.first, self.opened = None, False
             self._attempt = frame.attempt
         found: Found = []
-        rates = self.share.extend(own.values > self.clip)
+        rates = self.share.extend(own.values > self.clip) if self.has_norm else own.values
         skip = min(max(SETTLE * self.share.window - 1 - self.count, 0), len(rates))
         self.count += len(own)
         self._last_step = float(own.steps[-1])
+        self.newest = float(rates[-1])
         if skip == len(rates):
             return ()
         lowest = np.minimum.accumulate(np.concatenate([[self.base], rates[skip:]]))[1:]
@@ -134,7 +143,11 @@ class ClipRate(Detector):
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
         used = ("clip", "clip_rate.rise", "clip_rate.steps", "window")
-        if not seen(view, "grad.norm"):
+        if view.rl and not self.has_norm:
+            return result(
+                self, Verdict.NOT_APPLICABLE, "no gradient norm; clip fractions of a policy are its own matter"
+            )
+        if not self.count:
             return result(self, Verdict.NO_DATA, "no gradient norm in the log; log it before clipping")
         known = self.limits.source("clip") != "default" or number_fact(self.facts, "clip_threshold") is not None
         source = "" if known else " (assumed: the log does not say)"
@@ -147,14 +160,16 @@ class ClipRate(Detector):
                 why,
                 "the threshold no longer fits the run: see whether the norm or the learning rate grew",
                 used,
-                advisory=not known,
+                advisory=self.has_norm and not known,
             )
         if self.count < SETTLE * self.share.window:
-            return result(self, Verdict.NO_DATA, f"{self.count:,} gradient norms are too few to know the rate's level")
+            return result(self, Verdict.NO_DATA, f"{self.count:,} values are too few to know the rate's level")
         return result(
             self,
             Verdict.PASS,
-            f"{self.share.value:.0%} of the last {self.share.window} values above {self.clip:.15g}, no rise",
+            f"{self.share.value:.0%} of the last {self.share.window} values above {self.clip:.15g}, no rise"
+            if self.has_norm
+            else f"{self.newest:.0%} as logged, no rise",
             why,
             used=used,
         )

@@ -33,6 +33,7 @@ LOSS = SignalKey("loss.train")
 LATE = 100.0  # a log that begins later than this, or than 0.1% of the run, does not show the start
 AT_PEAK = 0.99
 JUMP = 2.0  # up, between neighbouring values within 1% of the run
+SETTLED_VALUES, SETTLED_STEPS = 20, 100.0
 FAULT_SHARE = 0.01
 FAULT_RATIO = 1.5
 UNTRAINED = 6.0  # nats: a first loss this high is pretraining from the start
@@ -53,6 +54,7 @@ class _Schedule:
         self.second_step = math.nan
         self.peak = 0.0
         self.peak_step = math.nan
+        self.peak_index = 0
         self.last = math.nan
         self.last_step = math.nan
         self.count = 0
@@ -104,6 +106,7 @@ class LrSchedule(Detector):
         top = int(lr.argmax())
         if lr[top] > group.peak:
             group.peak, group.peak_step = float(lr[top]), float(at[top])
+            group.peak_index = group.count + top
         group.count += len(own)
         group.last, group.last_step = float(lr[-1]), last
 
@@ -119,12 +122,15 @@ class LrSchedule(Detector):
     ) -> None:
         before = np.concatenate([[group.last], lr[:-1]])
         before_at = np.concatenate([[group.last_step], at[:-1]])
-        # A rise to a value that was passed before is a jump; a new highest value belongs to the warm-up.
+        # A rise to a value that was passed before is a jump; a new highest value belongs to the warm-up, unless the
+        # rate had reached its height long before.
         highest = np.maximum.accumulate(np.concatenate([[group.peak], lr[:-1]]))
         with np.errstate(invalid="ignore", divide="ignore"):
-            jumps = (before > 0) & (lr > JUMP * before) & (lr <= highest * 1.001) & (before < 0.5 * highest)
+            rises = (before > 0) & (lr > JUMP * before)
+            jumps = rises & (((lr <= highest * 1.001) & (before < 0.5 * highest)) | (lr > highest * 1.001))
         for i in np.flatnonzero(jumps).tolist():
-            if at[i] <= before_at[i]:
+            is_new = lr[i] > highest[i] * 1.001
+            if at[i] <= before_at[i] or (is_new and not _has_settled(group, lr[:i], at[:i])):
                 continue
             row = int(rows[i])
             place_ = place(frame, row, float(lr[i]))
@@ -229,6 +235,17 @@ class LrSchedule(Detector):
                 f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps",
             )
         return None
+
+
+def _has_settled(group: _Schedule, lr: FloatArray, at: FloatArray) -> bool:
+    """Whether the rate reached its height 20 values and 100 steps before the last of `lr` (at `at`): no warm-up."""
+    if not group.count + len(lr):
+        return False
+    top = int(lr.argmax()) if len(lr) else 0
+    is_here = len(lr) > 0 and lr[top] > group.peak
+    index, step = (group.count + top, float(at[top])) if is_here else (group.peak_index, group.peak_step)
+    last = float(at[-1]) if len(lr) else group.last_step
+    return group.count + len(lr) - 1 - index >= SETTLED_VALUES and last - step >= SETTLED_STEPS
 
 
 class _Start:

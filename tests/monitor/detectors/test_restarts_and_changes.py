@@ -10,6 +10,7 @@ import pytest
 from tests.monitor.detectors.harness import cut, run
 from tests.monitor.detectors.synthetic import LOSS, LR, TIME, TPS, RunSpec, healthy, without
 from trainmon.monitor.detectors.changes import Changes
+from trainmon.monitor.detectors.lr_schedule import LrSchedule
 from trainmon.monitor.detectors.rewarm import Rewarm
 from trainmon.monitor.detectors.step_time import StepTime
 from trainmon.monitor.detectors.throughput import Throughput
@@ -82,6 +83,23 @@ def meant(n: int = 1200) -> Frame:
         TPS: 1e5 * np.where(index < 800, 1.0, 0.7) * np.exp(0.02 * rng.normal(size=n)),
     }
     return healthy(RunSpec(steps=n, extra=extra))
+
+
+@pytest.mark.parametrize("cadence", [1, 10])
+def test_a_rate_that_jumps_beyond_its_height_is_told_and_a_warm_up_is_not(cadence: int) -> None:
+    frame = healthy(RunSpec(steps=1000 * cadence, cadence=cadence))
+    index = np.arange(len(frame))
+    for rate, told in (
+        (3e-4 * np.where(index < 600, 1.0, 4.0), [1]),
+        (3e-4 * np.minimum((1 + index) / 100, 1.0), []),
+        (3e-4 * np.minimum(2.0 ** (index // 12) / 2**8, 1.0), []),
+        (3e-4 * np.where(index < 5, 0.01, 1.0), []),
+    ):
+        one = dataclasses.replace(frame, columns={**frame.columns, LR: rate})
+        found = run(LrSchedule, [one])
+        assert [e.kind for e in found.episodes] == ["lr_jump"] * len(told)
+        pieces = cut(one, [3, 100, 601, 602])
+        assert [repr(f) for f in run(LrSchedule, pieces).findings] == [repr(f) for f in found.findings]
 
 
 def test_changes_that_were_meant_are_notes() -> None:

@@ -16,6 +16,7 @@ import pytest
 from tests.monitor.detectors.harness import Folded, cut, run
 from trainmon.monitor.detectors.abs_max import AbsMax
 from trainmon.monitor.detectors.base import Detector
+from trainmon.monitor.detectors.clip_rate import ClipRate
 from trainmon.monitor.detectors.dead_units import DeadUnits
 from trainmon.monitor.detectors.devices import Devices
 from trainmon.monitor.detectors.eval_tasks import EvalTasks
@@ -708,3 +709,12 @@ def test_the_rank_that_waits_least_is_the_slow_one() -> None:
     assert "rank 6" in found.loud[0].what
     bounds = sorted(np.random.default_rng(1).integers(1, N, 12).tolist())
     assert [repr(f) for f in run(Straggler, cut(frame_of(make), bounds)).findings] == [repr(f) for f in found.findings]
+
+
+def test_a_clip_rate_that_is_logged_without_the_norm_is_judged() -> None:
+    long = 3000
+    rate = np.where(np.arange(long) < 1500, 0.1, 0.6)
+    found = run(ClipRate, [frame_of(lambda _i, r: {"grad.clip_rate": rate + 0.02 * r.random(long)}, n=long)])
+    assert [(e.kind, e.first_step) for e in found.loud] == [("clip_rate", 1501)]
+    steady = run(ClipRate, [frame_of(lambda _i, r: {"grad.clip_rate": 0.6 + 0.02 * r.random(long)}, n=long)])
+    assert steady.loud == []
