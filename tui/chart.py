@@ -179,7 +179,7 @@ def _x_axis(chart: Chart, ends: tuple[float, float], scale: Scale, gutter: int, 
     return [Span(" " * gutter + glyphs.corner, "faint"), *runs([rule], [names], [""] * across)[0]]
 
 
-_TICK_STYLES = {"checkpoint": "muted", "lr": "note", "config": "note", "restart": "key"}
+_TICK_STYLES = {"checkpoint": "muted", "lr": "note", "config": "note", "restart": "key", "remark": "key"}
 
 
 def _write(rule: list[str], names: list[str], text: str, start: int, taken: set[int]) -> None:

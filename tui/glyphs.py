@@ -88,7 +88,7 @@ UNICODE = Glyphs(
     point="◆",
     heat="·░▒▓█",
     turn="▼▿·▵▲",
-    ticks={"checkpoint": "┴", "restart": "↻", "lr": "λ", "config": "Δ"},
+    ticks={"checkpoint": "┴", "restart": "↻", "lr": "λ", "config": "Δ", "remark": "✎"},
 )
 
 ASCII = Glyphs(
@@ -139,7 +139,7 @@ ASCII = Glyphs(
     point="E",
     heat=".:+*#",
     turn="=-.+#",
-    ticks={"checkpoint": "'", "restart": "@", "lr": "L", "config": "C"},
+    ticks={"checkpoint": "'", "restart": "@", "lr": "L", "config": "C", "remark": "N"},
 )
 
 

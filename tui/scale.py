@@ -115,4 +115,4 @@ def _wants_log(spans: Spans, bottom: float) -> bool:
     if bottom <= 0:
         return False
     high = spans.high[np.isfinite(spans.high)]
-    return bool(high.max() / np.median(high) > _LOG_RATIO)
+    return bool(high.max() > _LOG_RATIO * np.median(high))

@@ -21,13 +21,14 @@ _PLATEAU = 0.1  # of all values exactly at the peak: then where it ends is a cha
 
 def ticks_of(run: RunSnapshot, along: Mapping | None = None) -> tuple[Tick, ...]:
     """One tick a checkpoint that the log names with its step, a later attempt, a change of the LR's course or of the
-    batch; what is more important later, so that it lies on top."""
+    batch, a remark in the log book; what is more important later, so that it lies on top."""
     saved = {note.step for note in run.notes if note.kind == NoteKind.CHECKPOINT_SAVED and note.step is not None}
     found = [(step, "checkpoint") for step in sorted(saved)]
     lr = run.series.get(SignalKey("optim.lr"))
     found += [(step, "lr") for step in (lr_changes(lr) if lr is not None else ())]
     found += [(step, "config") for step in sorted({step for view in _config(run) for step in config_changes(view)})]
     found += [(first, "restart") for first, _ in run.attempts[1:]]
+    found += [(remark.step, "remark") for remark in run.remarks if remark.step is not None]
     steps = np.array([step for step, _ in found], dtype=np.float64)
     places = steps if along is None else along.at(steps)
     return tuple(Tick(float(x), kind) for x, (_, kind) in zip(places, found, strict=True) if np.isfinite(x))

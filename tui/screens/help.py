@@ -74,6 +74,7 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
         (glyphs.point, "value", "on the chart of the loss: an evaluation"),
         (glyphs.ticks["checkpoint"], "muted", "under a chart: a checkpoint was saved"),
         (glyphs.ticks["restart"], "key", "under a chart: a restart"),
+        (glyphs.ticks["remark"], "key", "under a chart: a note (trainmon note)"),
         (glyphs.ticks["lr"], "note", "under a chart: the LR ends its warm-up or plateau, or jumps"),
         (glyphs.ticks["config"], "note", "under a chart: batch size or sequence length changes"),
         (f"{glyphs.turn[0]}{glyphs.turn[-1]}", "turn8", "on a map of changes: far below, far above"),
