@@ -19,8 +19,7 @@ def completion(shell: str) -> None:
     """Print the completion script of a shell: commands, options, checks, signals and files."""
     from click.shell_completion import get_completion_class
 
-    from trainmon.cli import main
-
+    main = click.get_current_context().find_root().command
     found = get_completion_class(shell)
     assert found is not None
     echo(found(main, {}, "trainmon", "_TRAINMON_COMPLETE").source().rstrip("\n"))
