@@ -121,9 +121,11 @@ class Bench:
         known = {*before.alarms, *before.grown, *calm.alarms, *calm.grown}
         flagged = {name: self.asked.flags(name, frame) for name in PEERS}
         told = self._doctors(run) if self.doctors and _is_for_doctors(run) else {}
+        # A policy's loss is only judged for being a number (METRICS.md).
+        is_rl = any(key.signal.startswith(("reward.", "policy.")) for key in frame.columns)
         for fault in self.faults:
             for size in self.sizes if fault.sized else (2.0,):
-                is_policys = run.family == "rl" and fault.of_loss and "loss.nonfinite" not in fault.checks
+                is_policys = is_rl and fault.of_loss and "loss.nonfinite" not in fault.checks
                 faulty = None if is_policys else fault.inject(frame, row, size)
                 if faulty is None:
                     continue
