@@ -31,6 +31,7 @@ from trainmon.monitor.detectors.residual import ResidualStream
 from trainmon.monitor.detectors.rl_health import RlHealth
 from trainmon.monitor.detectors.samples import Samples
 from trainmon.monitor.detectors.straggler import Straggler
+from trainmon.monitor.detectors.throughput import Throughput
 from trainmon.monitor.detectors.update_ratio import UpdateRatio
 from trainmon.monitor.detectors.waits import Waits
 from trainmon.monitor.finding import Severity
@@ -103,7 +104,7 @@ def experts(
 ) -> dict[str, FloatArray]:
     loads = {}
     for layer in range(3):
-        for expert in range(16):
+        for expert in range(8):
             load = noisy(rng, 1000.0)
             if layer == 1 and expert == 5:
                 load = load * late(index, 1.0, hot)
@@ -558,7 +559,7 @@ def test_findings_do_not_depend_on_the_cut(case: Case) -> None:
     again = dataclasses.replace(rows(frame, slice(600, 900)), attempt=1)
     whole = told(case, [frame, again]).findings
     rng = np.random.default_rng(5)
-    for bounds in (list(range(1, N)), sorted(rng.integers(1, N, 9).tolist())):
+    for bounds in (list(range(AT - 30, AT + 220)), sorted(rng.integers(1, N, 9).tolist())):
         pieces = [*cut(frame, bounds), *cut(again, [b % 300 for b in bounds if b % 300])]
         assert [repr(said) for said in told(case, pieces).findings] == [repr(said) for said in whole]
 
@@ -718,3 +719,9 @@ def test_a_clip_rate_that_is_logged_without_the_norm_is_judged() -> None:
     assert [(e.kind, e.first_step) for e in found.loud] == [("clip_rate", 1501)]
     steady = run(ClipRate, [frame_of(lambda _i, r: {"grad.clip_rate": 0.6 + 0.02 * r.random(long)}, n=long)])
     assert steady.loud == []
+
+
+def test_mfu_that_is_lost_is_told() -> None:
+    found = run(Throughput, [frame_of(lambda i, r: {"sys.mfu": noisy(r, late(i, 0.42, 0.29), 0.02)})])
+    assert [(e.kind, str(e.signal), e.first_step) for e in found.loud] == [("slow", "sys.mfu", AT + 1)]
+    assert run(Throughput, [frame_of(lambda i, r: {"sys.mfu": noisy(r, late(i, 0.42, 0.38), 0.02)})]).loud == []
