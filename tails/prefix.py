@@ -52,6 +52,7 @@ _PREFIX = re.compile(
     rf"|\[{_LEVEL}\|[A-Z]+=\d+(?:\|[^\]\s|]+)*\]:"  # nanotron: [INFO|DP=0|PP=0|TP=0|host]:
     rf"|\b(?P<level2>{_LEVEL}):[A-Za-z_][\w.]*:(?=\S)"  # logging.basicConfig: INFO:__main__:
     rf"|\[[\w.]+\]\[{_LEVEL}\]"  # hydra: [__main__][INFO]
+    r"|\[[A-Za-z][\w.-]*\](?=\s\[(?i:debug|info|warning|warn|error|critical|trace)\]\s)"  # spdlog: [trainer] [info]
     r"|\[\s*(?P<level3>(?i:debug|info|warning|warn|error|critical|exception))\s*\](?=[\s\[])"  # structlog: [info     ]
     rf"|\[?\b(?P<level>{_LEVEL})\b\]?(?=[\s:|\[-])(?:\s*::?)?"
     r"|[\w.]+:[\w<>.]+:\d+(?=\s+-\s)"  # loguru: __main__:train:123 -

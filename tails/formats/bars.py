@@ -21,6 +21,7 @@ _SIDE = re.compile(
     re.I,
 )
 _STEP = re.compile(r"[\s,](?:global[_ ])?step=([^,\]]+)")
+TABLE_ROW = re.compile(r"\d+/\d+(?:\s+[-+]?[\d.]+[KMG]?){3,}")  # Ultralytics: a row of a table before the bar
 _RESTART_S = 2.0
 
 
@@ -83,7 +84,7 @@ class Bars(Dialect):
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
         bar = read_bar(line.text)
-        if bar is None or TUNE_LABEL.match(line.text):
+        if bar is None or TUNE_LABEL.match(line.text) or TABLE_ROW.fullmatch(bar.label):
             return False
         bar = _with_label_metrics(bar)
         is_side = _SIDE.search(bar.label) is not None

@@ -64,6 +64,7 @@ class Boxed(Dialect):
             self._look_for_step(line, sink)
             return False
         self._row(match["key"], match["value"].strip())
+        sink.is_telling = True
         return False
 
     def _look_for_step(self, line: Line, sink: Sink) -> None:

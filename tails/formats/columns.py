@@ -17,6 +17,8 @@ _CELL = re.compile(rf"(?P<value>{NUMBER})(?P<unit>[kKMGTB]|%|m?s)?")
 _ABSENT = frozenset(("", "-", "--", "n/a", "N/A", "na", "—"))
 _BARS = re.compile(r"[|│┃]")
 _DELIMITERS = (_BARS, re.compile(r"\t"), re.compile(r","), re.compile(r"\s{2,}"), re.compile(r"\s+"))
+_OF_TOTAL = re.compile(r"(\d{1,9})/(\d{1,9})")
+_BAR_BEHIND = re.compile(r":\s{0,8}\d{1,3}%\|.*")
 _LONGEST = 2000
 _PATIENCE_NEW = 3  # lines between a header and its first row
 _PATIENCE = 60  # lines of others between two rows
@@ -46,6 +48,7 @@ class Columns(Dialect):
         self._headers: list[tuple[re.Pattern[str], list[str], str]] = []  # by delimiter: names, the step's
         self._idle = 0
         self._has_rows = False
+        self._drawn: tuple[Reading, Line] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -73,17 +76,36 @@ class Columns(Dialect):
     def _row(self, text: str, line: Line, sink: Sink) -> bool:
         for header in self._headers:
             delimiter, names, step_name = header
-            cells = _cells(text, delimiter)
+            cells = _cells(_BAR_BEHIND.sub("", text), delimiter)
             if len(cells) != len(names):
                 continue
             values = _values(names, cells)
+            of_total = _OF_TOTAL.fullmatch(cells[names.index(step_name)]) if len(cells) == len(names) else None
+            if of_total is not None:
+                values[step_name] = float(of_total[1])
             step = values.pop(step_name, None)
             if step is None or not any(METRIC.search(name) for name in values):
                 continue
             self._headers, self._idle, self._has_rows = [header], 0, True
-            sink.emit(Reading(values, step, step_name, dialect=self.name), line)
+            reading = Reading(values, step, step_name, float(of_total[2]) if of_total else None, dialect=self.name)
+            if of_total is None:
+                sink.emit(reading, line)
+            else:
+                self._hold(reading, line, sink)
             return True
         return False
+
+    def _hold(self, reading: Reading, line: Line, sink: Sink) -> None:
+        """Keeps a row that is drawn again and again until the next one begins."""
+        if self._drawn is not None and self._drawn[0].step != reading.step:
+            self.flush(sink)
+        self._drawn = (reading, line)
+
+    def flush(self, sink: Sink) -> None:
+        """Gives what is held back."""
+        drawn, self._drawn = self._drawn, None
+        if drawn is not None:
+            sink.emit(*drawn)
 
 
 def _headers_of(text: str) -> list[tuple[re.Pattern[str], list[str], str]]:

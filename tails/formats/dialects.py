@@ -13,6 +13,7 @@ from trainmon.tails.formats.epoch_batch import EpochBatch
 from trainmon.tails.formats.espnet import EspNet
 from trainmon.tails.formats.fairseq import Fairseq
 from trainmon.tails.formats.generic import Generic
+from trainmon.tails.formats.ggml import Ggml
 from trainmon.tails.formats.headed import Headed
 from trainmon.tails.formats.keras import Keras
 from trainmon.tails.formats.line import Dialect
@@ -54,6 +55,7 @@ DIALECTS: tuple[type[Dialect], ...] = (
     EspNet,
     EpochBatch,
     Keras,
+    Ggml,
     RichBar,
     TorchTune,
     Bars,

@@ -53,9 +53,10 @@ _REFUSED = re.compile(
     r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#(?!\d)|>>> |Traceback|export |rank \d+ "
     r"sample|[\w./-]+\.sh)"
     r"|\(final\)|for final step|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
-    r"|f['\"]|\.format\(|;\s*$|\)\s*:\s*$",
+    r"|f['\"]|\.format\(|\)\s*:\s*$",
     re.IGNORECASE,
 )
+_CODE = frozenset("(){}=")
 _RANK_WORD = re.compile(r"^rank[-_ ]?\d+\s+")
 _REACHED = re.compile(r"['\"](?: reached)?")
 _LETTER = re.compile(r"[^\W\d_]|[_(]")
@@ -94,7 +95,8 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
     A record names a step and at least one metric. `needs_step` False takes lines without a step too.
     """
     text = line.text
-    if _REFUSED.search(text) or text.count("]") > text.count("["):  # the latter: the torn end of a bar
+    is_code = text.rstrip().endswith(";") and not _CODE.isdisjoint(text)
+    if is_code or _REFUSED.search(text) or text.count("]") > text.count("["):  # the latter: the torn end of a bar
         return None
     scanned = line.scan()
     pairs = scanned.pairs

@@ -40,7 +40,7 @@ class Generic(FlatDialect):
     def _is_one_of_many(self, line: Line, sink: Sink) -> bool:
         """Whether `line` measures something without a step, as nothing else in the file does: one such line may be
         a remark, the third of a kind shows that they are the records."""
-        if sink.has_records or not line.text.strip()[:1].isalpha():
+        if sink.has_records or sink.is_telling or not line.text.strip()[:1].isalpha():
             return False
         shape = shape_of(line, needs_step=False)
         if shape is None or shape.step is not None or not is_plain(line, shape):
@@ -84,5 +84,7 @@ class Generic(FlatDialect):
 
     def _is_measurement(self, line: Line, shape: Shape, sink: Sink) -> bool:
         """Whether a line without a step is a result (``validation loss: 3.2``) and no setting or sentence."""
+        if sink.is_telling:  # a row of a box
+            return False
         keys = [key for key, _ in shape.fields]
         return is_plain(line, shape) and (any(_TYPICAL.search(key) for key in keys) or sink.has_records)

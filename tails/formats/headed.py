@@ -17,7 +17,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _METRIC = re.compile(
-    rf"[\s•*·–>│|-]*(?P<key>[A-Za-z][\w /().%@#-]{{0,60}}?)\s*[:=]\s*(?P<value>{NUMBER})\s?(?P<unit>%|[A-Za-z]"
+    rf"[\s•*·–>│├└|-]*(?P<key>[A-Za-z][\w /().%@#-]{{0,60}}?)\s*[:=]\s*(?P<value>{NUMBER})\s?(?P<unit>%|[A-Za-z]"
     r"[A-Za-z/]{0,11})?,?\s*(?:\([^)]{0,80}\))?[\s|│]*"
 )
 _LONGEST = 400

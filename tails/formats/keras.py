@@ -12,7 +12,7 @@ from trainmon.tails.formats.template import Reading
 
 _EPOCH = re.compile(r"\s*Epoch (\d+)/(\d+)\s*")
 _BAR = re.compile(r"(?:^|[\x08\s])(\d+)/(\d+) (?:\[[=>.]*\]|[━╸╺\s]{4,}|- \d+m?s(?= - ))")
-_PAIR = re.compile(rf" - (?P<key>[A-Za-z_]\w*): (?P<value>{NUMBER})(?=\s|$)")
+_PAIR = re.compile(rf" - (?P<key>[A-Za-z_]\w*): (?P<value>{NUMBER})(?=\s|[\x08]|$)")
 
 
 class Keras(Dialect):
@@ -42,8 +42,13 @@ class Keras(Dialect):
         bars = list(_BAR.finditer(line.text))
         if not bars or "loss" not in line.text:
             return False
-        bar = bars[-1]
-        values = {pair["key"]: to_number(pair["value"]) for pair in _PAIR.finditer(line.text, bar.end() - 1)}
+        ends = [bar.start() for bar in bars[1:]] + [len(line.text)]
+        given = [self._frame(bar, end, line, sink) for bar, end in zip(bars, ends, strict=True)]
+        return any(given)
+
+    def _frame(self, bar: re.Match[str], end: int, line: Line, sink: Sink) -> bool:
+        """Takes one drawing of the bar; drawn over with backspaces, there are many on a line."""
+        values = {pair["key"]: to_number(pair["value"]) for pair in _PAIR.finditer(line.text, bar.end() - 1, end)}
         if not any(METRIC.search(key) for key in values):
             return False
         reading = Reading(values, float(bar[1]), "step", float(bar[2]), dialect=self.name)

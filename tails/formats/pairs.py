@@ -225,7 +225,8 @@ class _Scanner:
 
     def _pair(self, gap: str, start: int, end: int, unit: str, unit_end: int) -> int:
         before = self.out.pairs[-1] if self.out.pairs else None
-        match = _AT_STEP.fullmatch(before.name) if before is not None and gap.strip() in _IS else None
+        is_named = before is not None and len(before.name) <= 2 * _MAX_KEY and gap.strip() in _IS
+        match = _AT_STEP.fullmatch(before.name) if before is not None and is_named else None
         if match is not None and before is not None:  # "loss at step 10: 2.5"
             before.key = before.name = match["step"]
             before.prose = False

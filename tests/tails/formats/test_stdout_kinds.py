@@ -34,6 +34,10 @@ ONE_RECORD = [
     ("🚀 Step 10 | 📉 Loss: 3.25 | ⚡ 12.3k tok/s", "Loss", 10, 3.25),
     ("step 10k | loss 3.25", "loss", 10_000, 3.25),
     ("#10 loss=3.25", "loss", 10, 3.25),
+    ("step: 10; loss: 3.25; grad norm: 1.5;", "loss", 10, 3.25),
+    ("[2024-01-15 10:00:01.123] [trainer] [info] step 10 loss 3.25", "loss", 10, 3.25),
+    ("┌ Info: training\n│   step = 10\n└   loss = 3.25", "loss", 10, 3.25),
+    ("train-job-0 pytorch step: 10 loss: 3.25", "loss", 10, 3.25),
     ("@10 loss 3.25", "loss", 10, 3.25),
     ("Step 10 of 20: loss = 3.25", "loss", 10, 3.25),
     ("Iteration 10 / 20 — loss: 3.25", "loss", 10, 3.25),
@@ -55,6 +59,7 @@ NO_RECORD = [
     "step  loss  lr",
     "======== Step 3/10 ========",
     "| Parameter | Value |\n+---+---+\n| learning rate (LR) | 6e-4 |\n| loss_chunk | 2 |",
+    "    step = 10;\n    loss = compute(3.25);",
     "loss, step and rate\nare three words, no table",
 ]
 

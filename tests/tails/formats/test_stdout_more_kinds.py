@@ -129,3 +129,31 @@ def test_metrics_in_a_bars_label() -> None:
 def test_a_duration_is_no_step() -> None:
     parsed = read("".join(f'[loop] {{"time/step": 0.25, "system/step": {n}, "loss": 2.5}}\n' for n in (1, 2)))
     assert values(parsed, "loss") == [(1, 2.5), (2, 2.5)]
+
+
+def test_keras_bars_drawn_over_with_backspaces_are_a_record_a_step() -> None:
+    frames = [f" {n}/3 [{'=' * n}>{'.' * (3 - n)}] - ETA: 3s - loss: {4 - n}.5" for n in (1, 2)]
+    frames.append(" 3/3 [===] - 4s 9ms/step - loss: 1.5 - val_loss: 2.0")
+    text = "".join(f"Epoch {epoch}/2\n" + "".join("\b" * len(f) + f for f in frames) + "\n" for epoch in (1, 2))
+    parsed = read(text)
+    assert values(parsed, "loss") == [(1, 3.5), (2, 2.5), (3, 1.5), (4, 3.5), (5, 2.5), (6, 1.5)]
+    assert values(parsed, "val_loss") == [(3, 2.0), (6, 2.0)]
+
+
+def test_a_table_whose_rows_are_drawn_with_a_bar_gives_a_record_an_epoch() -> None:
+    text = ""
+    for epoch in (1, 2):
+        text += "      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n"
+        for n in (1, 2):
+            text += (
+                f"\r      {epoch}/9      2.61G      {4 - n}.5      1.25        81        640:  50%|1 | {n}/2 [00:01<?]"
+            )
+        text += "\n                 Class     Images  Instances\n                   all         24         74\n\n"
+    parsed = read(text)
+    assert values(parsed, "box_loss") == [(1, 2.5), (2, 2.5)]
+    assert fact(parsed, "total_steps") == 9
+
+
+def test_rows_of_a_box_are_no_lines_of_their_own() -> None:
+    box = "------------------\n| iteration | {step} |\n| loss      | {loss} |\n------------------"
+    assert values(read(lines(box)), "loss") == STEPS

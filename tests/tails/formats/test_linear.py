@@ -1,0 +1,94 @@
+"""No line costs more than time in line with its length, whatever is in it: what is repeated four times as often may
+take four times as long. A clock is coarse, so only what is slow and far off counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+
+import pytest
+
+from trainmon.tails.formats import registry
+from trainmon.tails.formats.csv_table import CsvTable
+from trainmon.tails.formats.json_document import JsonDocument
+from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.formats.stdout import Stdout
+
+SHORT, LONG = 8 << 10, 32 << 10
+FACTOR = 12.0  # four is linear, sixteen quadratic
+SLOW_S = 0.4  # a reader that takes less for the long line is no trap
+PARTS = (
+    *("a", "1", " ", "a ", "1 ", "=", "a=", "a=1 ", ": ", "a: 1, ", "1/", "1/2 ", "|", "│ 1 ", "-", "- 1 ", ",", "1,"),
+    *("(", "[", "{", "{'a': ", "{'a': 1, ", "[1/2]", "loss ", "loss: 1 ", "step 1 ", "step=1 loss=2 ", "1 of ", "nan "),
+    *(
+        "10%|# | 1/2 [00:01<00:02, loss=1]",
+        "1/2 [",
+        "1e",
+        "1.",
+        "a.b-",
+        "10:00:00 ",
+        "2024-01-01 ",
+        "INFO ",
+        "損失 ",
+        "━",
+    ),
+    *("saving checkpoint ", "Traceback (most recent call last): ", "lr(a:1, ", '{"a":', '[{"a":1},', "}{", "1;", "\t"),
+)
+HEADS = ("", "step 10 loss: 2.5 ", '{"step": 1, "x": "', 'Traceback (most recent call last):\n  File "x", line 1\n')
+
+
+def by_stdout(data: bytes) -> None:
+    reader = Stdout("x.log")
+    reader.feed(data, 0, 1)
+    reader.finish()
+
+
+def by_jsonl(data: bytes) -> None:
+    reader = JsonLines("x.jsonl")
+    reader.feed(data, 0, 1)
+    reader.finish()
+
+
+def by_csv(data: bytes) -> None:
+    reader = CsvTable("x.csv")
+    reader.feed(b"step,loss\n1,2.5\n" + data, 0, 1)
+    reader.finish()
+
+
+def by_document(data: bytes) -> None:
+    JsonDocument("x.json").parse(data)
+
+
+def by_detection(data: bytes) -> None:
+    registry.detect(data, "x")
+
+
+def cost(read: Callable[[bytes], None], head: str, part: str, size: int) -> float:
+    data = (head + part * (size // len(part)) + "\n").encode()
+    began = process_time()
+    read(data)
+    return process_time() - began
+
+
+@pytest.mark.parametrize("read", [by_stdout, by_jsonl, by_csv, by_document, by_detection])
+def test_a_line_that_repeats_itself_is_read_in_linear_time(read: Callable[[bytes], None]) -> None:
+    for head in HEADS if read is by_stdout else HEADS[:3]:
+        for part in PARTS:
+            if cost(read, head, part, LONG) < SLOW_S:
+                continue
+            short = max(min(cost(read, head, part, SHORT) for _ in range(3)), 0.005)
+            long = min(cost(read, head, part, LONG) for _ in range(3))
+            assert long < FACTOR * short, (head, part, short, long)
+
+
+@pytest.mark.parametrize("opening", ['{"a":', "[", '{"loss": ', "{'a': "])
+def test_values_nested_without_end_hide_nothing_after_them(opening: str) -> None:
+    good = "".join(f'{{"step": {step}, "loss": 2.5}}\n' for step in range(6))
+    closing = {"{": "}", "[": "]"}[opening[0]]
+    for bomb in (opening * 50_000, '{"step": 9, "x": ' + opening * 5000 + "1" + closing * 5000 + "}"):
+        data = (good + bomb + "\n" + good.replace('"step": ', '"step": 1')).encode()
+        found = registry.detect(data[:65536], "m.jsonl")
+        assert isinstance(found, JsonLines | Stdout)
+        parsed = found.feed(data, 0, 1)
+        parsed.add(found.finish())
+        assert parsed.records == 12
