@@ -17,6 +17,7 @@ from trainmon.monitor.document import run_document
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job import duration
+from trainmon.monitor.job_report import job_lines
 from trainmon.monitor.logbook import Remark
 from trainmon.monitor.signals import FIRST_SCREEN
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
@@ -220,6 +221,7 @@ def facts_rows(report: Report) -> list[tuple[str, str]]:
         rows.append(("steps", f"{run.first_step:.15g} to {run.last_step:.15g}{total}, {run.step_count} logged"))
     if len(run.attempts) > 1:
         rows.append(("attempts", ", ".join(f"{first:.15g}-{last:.15g}" for first, last in run.attempts[-8:])))
+    rows += job_lines(run)
     if run.root_error:
         rows.append(("root error", run.root_error))
     return [*rows, ("thresholds", run.thresholds_source)]

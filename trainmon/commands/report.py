@@ -9,6 +9,7 @@ import click
 
 from trainmon.commands import completing
 from trainmon.commands.common import cache_option, echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
 
@@ -20,6 +21,7 @@ from trainmon.commands.reach import ssh_options
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here; .md, .html, .json.")
 @click.option("--log-excerpts", is_flag=True, help="With lines of the log around each episode (may hold data samples).")
 @limit_options
+@job_options
 @cache_option
 @ssh_options(short_o=False)
 def report(
@@ -29,6 +31,8 @@ def report(
     log_excerpts: bool,
     threshold: float | None,
     window: int | None,
+    no_slurm: bool,
+    pid: int | None,
 ) -> None:
     """Write an incident or hand-over report of a run: verdicts, stories, charts, notes, settings, what to do.
 
@@ -47,7 +51,14 @@ def report(
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     clock = SystemClock()
-    found = judge(list(targets), cwd=Path.cwd(), clock=clock, limits=limits_of(threshold, window), with_scores=False)
+    found = judge(
+        list(targets),
+        cwd=Path.cwd(),
+        clock=clock,
+        limits=limits_of(threshold, window),
+        with_scores=False,
+        jobs=job_watch_of(no_slurm, pid),
+    )
     runs = [run for run in found.runs if is_worth_a_report(run)]
     say_problems(found)
     if len(runs) > 1:
