@@ -41,6 +41,7 @@ class CompareScreen(Charted):
         self.run_ids = run_ids
         self.axis: str | None = None
         self.apart = False
+        self._drawn_axis = ""
         self._found: tuple[tuple[object, ...], float, Comparison] | None = None
 
     def body(self) -> ComposeResult:
@@ -59,9 +60,10 @@ class CompareScreen(Charted):
         rows = [row for run_id in self.run_ids if (row := self.monitor.row(run_id)) is not None]
         runs = [row.run for row in rows]
         width = self.app.size.width
-        if self.axis is None and runs:
-            self.axis = best_axis(runs)
-        axis = self.axis or "step"
+        axis = self._axis_of(runs)
+        if axis != self._drawn_axis:
+            self._drawn_axis = axis
+            self.grid.look(replace(self.grid.view, stretch=None, follow=False, cursor=None))
         self.query_one("#head", TextLines).show([self._head([run.name for run in runs], axis, width)])
         charts = (apart_charts if self.apart else overlay_charts)(runs, axis, self.glyphs)
         self.query_one("#charts", ChartGrid).show(charts, nothing="none of these runs logs loss, gradient norm or time")
@@ -71,6 +73,10 @@ class CompareScreen(Charted):
             table += difference_lines(self._compared(runs, axis), width, self.glyphs)
         self.sized(pane, height=min(len(table), max(4, self.app.size.height // 3)))
         pane.show(table)
+
+    def _axis_of(self, runs: list[RunSnapshot]) -> str:
+        """The axis that was chosen; until one is, what the runs ask for, as far as they are read by now."""
+        return self.axis or (best_axis(runs) if runs else "step")
 
     def _compared(self, runs: list[RunSnapshot], axis: str) -> Comparison:
         """What `trainmon compare` says; worked out anew for new values every few seconds at most."""
@@ -101,7 +107,7 @@ class CompareScreen(Charted):
     def action_axis(self) -> None:
         """By step, tokens, FLOPs or time, as far as all of them tell."""
         runs = [row.run for run_id in self.run_ids if (row := self.monitor.row(run_id)) is not None]
-        axis = self.axis or "step"
+        axis = self._axis_of(runs)
         after = AXES[AXES.index(axis) + 1 :] + AXES[: AXES.index(axis) + 1]
         lacking = {one: names for one in AXES if (names := without(runs, one))}
         self.axis = next(one for one in after if one not in lacking)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -23,6 +24,7 @@ from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.heat_pane import FRAME_ROWS, HeatPane
 from trainmon.tui.widgets.lines import LineList, look_of
 
+_LEAST_SPAN = 0.5  # of its middle value: a curve of noise looks like noise
 AT_MOST_EVERY_S = 1.0  # a map of a hundred layers is not drawn ten times a second
 
 
@@ -100,6 +102,7 @@ class LayersScreen(RunCharted):
         super().__init__(run_id)
         self.family = ""
         self.by_change = True
+        self._shown = ""
         self.families: tuple[Family, ...] = ()
         self._found: tuple[RunSnapshot, tuple[Family, ...]] | None = None
         self._map: tuple[Hashable, float, HeatMap | None, tuple[Mover, ...]] = (None, 0.0, None, ())
@@ -141,8 +144,11 @@ class LayersScreen(RunCharted):
             self.query_one("#movers", MoverList).show((), "")
             return
         self.sized(self.heat, height=max(6, min(len(family.layers) + FRAME_ROWS, (self.app.size.height - 4) * 3 // 5)))
-        self._draw_lower(run, family)
         drawn, found = self._drawn(family)
+        if family.id != self._shown and found:  # one begins where something moved
+            self._shown = family.id
+            self.heat.cursor = family.layers.index(found[0].layer)
+        self._draw_lower(run, family)
         self.heat.show(drawn, family.layers, self._title(family), family.unit, "nothing logged yet")
         self.query_one("#movers", MoverList).show(found, family.unit)
 
@@ -152,7 +158,7 @@ class LayersScreen(RunCharted):
         view = family.views[min(self.heat.cursor, len(family.views) - 1)]
         layer = family.layers[min(self.heat.cursor, len(family.layers) - 1)]
         chart = series_chart(run, [view], "1", self.glyphs, f"layer {layer}: {family.title}")
-        self.grid.show((chart,), nothing="no values of this layer")
+        self.grid.show((replace(chart, least_span=_LEAST_SPAN),), nothing="no values of this layer")
         self.heat.x_name = x_name(run)
 
     def _drawn(self, family: Family) -> tuple[HeatMap | None, tuple[Mover, ...]]:

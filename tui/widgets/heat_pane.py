@@ -135,9 +135,9 @@ class HeatPane(Widget, can_focus=True):
         if drawn.by_change:
             times = (f"{drawn.low:.2g}x", "usual", f"{drawn.high:.2g}x") if drawn.log else None
             words = times or (f"{drawn.low:+.2g}", "usual", f"{drawn.high:+.2g}")
-            line.append(Span(f"{words[0]} ", "muted"))
+            line.append(Span(f"{words[0]} or less ", "muted"))
             line += heat_spans(list(range(LEVELS)), [False] * LEVELS, glyphs, "turn")
-            line.append(Span(f" {words[2]} {self.against}", "muted"))
+            line.append(Span(f" {words[2]} or more {self.against}", "muted"))
         else:
             low, high = (numbers.with_unit(value, self.unit) for value in (drawn.low, drawn.high))
             line.append(Span(f"{low} ", "muted"))
