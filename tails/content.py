@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmon.tails.opening import NotRegular, open_regular
+from trainmon.tails.opening import NotRegular, close, open_regular
 
 HEAD_BYTES = 4096
 TAIL_BYTES = 1024
@@ -51,7 +51,7 @@ def file_blocks(path: str | Path, offset: int) -> Iterator[bytes]:
     except OSError:
         return
     finally:
-        os.close(fd)
+        close(fd)
 
 
 @dataclass(frozen=True, slots=True)

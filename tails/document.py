@@ -10,7 +10,7 @@ import numpy as np
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.formats.base import DocumentFormat
-from trainmon.tails.opening import NotRegular, explain, open_regular, show
+from trainmon.tails.opening import NotRegular, close, explain, open_regular, show
 from trainmon.tails.record import Block, FloatArray, Parsed
 
 MAX_DOCUMENT_BYTES = 1 << 30
@@ -115,7 +115,7 @@ class DocumentReader:
                 return None
             return _read_whole(fd)
         finally:
-            os.close(fd)
+            close(fd)
 
     def _say_broken(self, now: float) -> None:
         if self.size > MAX_DOCUMENT_BYTES:

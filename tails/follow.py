@@ -16,7 +16,7 @@ from pathlib import Path
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.content import Content, Print
-from trainmon.tails.opening import NotRegular, explain, open_again, open_regular, show
+from trainmon.tails.opening import NotRegular, close, explain, open_again, open_regular, show
 
 HAND_OVER_S = 1.0  # the last lines may still go into the old file when the new one has its first
 GRACE_S = 10.0  # a writer may go on in a file that was renamed or deleted under it
@@ -101,7 +101,7 @@ class Follower:
     def release(self) -> None:
         """Gives the descriptor back; the next poll that finds a change opens the file again and reads on."""
         if self._fd is not None:
-            os.close(self._fd)
+            close(self._fd)
             self._fd = None
 
     def unread(self, count: int) -> None:
@@ -161,7 +161,7 @@ class Follower:
                 fresh = None
         finally:
             if fresh is not None:
-                os.close(fresh)
+                close(fresh)
         self._lost_at = None
         if not self._is_there:
             self._is_there = True

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Literal
 
-from trainmon.tails.opening import NotRegular, open_regular
+from trainmon.tails.opening import NotRegular, close, open_regular
 
 Role = Literal["stdout", "metrics", "rank", "config", "log"]
 
@@ -181,7 +181,7 @@ def looks_like_log(path: str, doubt: Doubt) -> bool:
     except OSError:
         return doubt is Doubt.TEXT
     finally:
-        os.close(fd)
+        close(fd)
 
 
 def content_looks_like_log(read: Callable[[int, int], bytes], file_size: int, doubt: Doubt) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -56,9 +57,15 @@ def open_again(path: str | Path) -> tuple[int, os.stat_result]:
         status = os.fstat(fd)
         require_regular(path, status)
     except BaseException:
-        os.close(fd)
+        close(fd)
         raise
     return fd, status
+
+
+def close(fd: int) -> None:
+    """Gives `fd` back. What a dead file server says to that (ENOTCONN, EIO) changes nothing: it was only read from."""
+    with contextlib.suppress(OSError):
+        os.close(fd)
 
 
 def require_regular(path: str | Path, status: os.stat_result) -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from trainmon.tails.content import HEAD_BYTES, RECENT_S, TAIL_BYTES, Print, read_at
-from trainmon.tails.opening import open_regular
+from trainmon.tails.opening import close, open_regular
 
 MAX_PARTS = 100
 MAX_UNPACKED_BYTES = 16 << 30  # of one packed part: what is more is no log but a bomb
@@ -150,7 +150,7 @@ class PartReader:
     def close(self) -> None:
         """Gives the descriptor back."""
         if self._fd >= 0:
-            os.close(self._fd)
+            close(self._fd)
             self._fd = -1
 
     def blocks(self, offset: int) -> Iterator[bytes]:

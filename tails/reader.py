@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.fstype import Mount
-from trainmon.tails.opening import NotRegular, explain, open_regular, show
+from trainmon.tails.opening import NotRegular, close, explain, open_regular, show
 from trainmon.tails.record import Parsed
 from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.tail import Tail, TailUpdate
@@ -78,7 +78,7 @@ class ConfigFile:
             self.problem = explain(self.path, error)
             return None
         finally:
-            os.close(fd)
+            close(fd)
 
     def status(self) -> FileStatus:
         """What is known of the file."""

@@ -94,6 +94,17 @@ def test_errors_from_the_start(far: Far) -> None:
     assert far.poll(RETRY_FIRST_S) == LINES
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOTCONN])
+def test_an_error_on_closing_changes_nothing(far: Far, code: int) -> None:
+    far.mount.set(errors={"flush": code})
+    assert far.poll() == LINES
+    for _ in range(3):
+        far.append(b"one\n")
+        assert far.poll(1.0) == b"one\n"
+    far.history.release()
+    assert far.history.problem == ""
+
+
 def test_a_stale_handle_is_opened_again_at_once(far: Far) -> None:
     far.poll()
     far.append(b"one\n")
