@@ -25,6 +25,7 @@ from trainmon.monitor.series import BUDGET_BYTES, SeriesStore
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock
+from trainmon.tails.formats.cells import KEY_LIMIT
 from trainmon.tails.record import Note, NoteKind, Parsed
 
 
@@ -270,7 +271,10 @@ class RunEngine:
         core = self._now.core
         told = [*core.problems.values(), *self._now.sources.problems]
         if core.store.refused:
-            told.append(f"{core.store.refused:,} more series than can be kept: their values are not charted")
+            # A source hands on so many keys, those of step and time among them, and drops the rest uncounted.
+            is_cut = core.store.refused + len(core.store.seen) >= KEY_LIMIT - 8
+            many = f"{'more than ' if is_cut else ''}{core.store.refused:,}"
+            told.append(f"{many} more series than can be kept: their values are not charted")
         return tuple(dict.fromkeys(told))
 
     @property

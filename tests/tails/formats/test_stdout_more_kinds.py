@@ -157,3 +157,11 @@ def test_a_table_whose_rows_are_drawn_with_a_bar_gives_a_record_an_epoch() -> No
 def test_rows_of_a_box_are_no_lines_of_their_own() -> None:
     box = "------------------\n| iteration | {step} |\n| loss      | {loss} |\n------------------"
     assert values(read(lines(box)), "loss") == STEPS
+
+
+def test_llama_cpps_batches_go_on_from_epoch_to_epoch() -> None:
+    bar = "{what}: [==>  ] data={n:07d}/0000002 loss={loss:.5f}±0.00500 acc=10.00±1.00% t=00:00:01 \r"
+    train = "".join(bar.format(what="train", n=n, loss=4 - n) for n in (1, 2))
+    parsed = read((train + bar.format(what="val", n=1, loss=3.5) + "\n") * 2)
+    assert values(parsed, "loss") == [(1, 3.0), (2, 2.0), (3, 3.0), (4, 2.0)]
+    assert values(parsed, "eval/loss") == [(2, 3.5), (4, 3.5)]
