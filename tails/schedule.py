@@ -6,6 +6,8 @@ import heapq
 from dataclasses import dataclass
 
 LEAST_S = 0.03  # a file that is written to without pause is not looked at more often
+MOST_LOOKS = 400  # a second, on the word of inotify: with many busy files each look finds several lines
+_COUNT_S = 1.0
 HOT_S = 0.25
 HEARTBEAT_S = 2.0
 COLD_S = 5.0
@@ -51,6 +53,8 @@ class Schedule:
         self._heap: list[tuple[float, str]] = []
         self._rate = 0.0  # of all entries
         self._cost_s = 0.0  # of one look, lately
+        self._least_s = LEAST_S
+        self._counted_at = float("-inf")
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -83,10 +87,14 @@ class Schedule:
             self.wake(path, now)
 
     def wake(self, path: str, now: float) -> None:
-        """`path` is due now, or `LEAST_S` after it was last polled."""
+        """`path` is due now, or a moment after it was last polled: `LEAST_S`, longer when many files are busy."""
         entry = self._entries.get(path)
         if entry is not None:
-            self._set_due(entry, path, min(max(now, entry.polled_at + LEAST_S), entry.due))
+            if now - self._counted_at >= _COUNT_S:
+                self._counted_at = now
+                busy = sum(0 < other.gap_s < _COUNT_S > now - other.changed_at for other in self._entries.values())
+                self._least_s = max(LEAST_S, busy / MOST_LOOKS)
+            self._set_due(entry, path, min(max(now, entry.polled_at + self._least_s), entry.due))
 
     def wake_all(self, now: float) -> None:
         """Every path is due now."""

@@ -23,6 +23,7 @@ from trainmon.tails.schedule import (
     LEAST_S,
     LONGEST_S,
     MAX_SHARE,
+    MOST_LOOKS,
     POLL,
     Schedule,
 )
@@ -127,6 +128,24 @@ def test_a_file_written_without_pause_is_not_polled_without_pause() -> None:
             polls += 1
             schedule.polled("a", now, changed=True)
     assert polls <= 1 / LEAST_S + 2
+
+
+def test_many_busy_files_are_looked_at_less_often_each() -> None:
+    """200 files, 10 lines a second each: a look finds several lines."""
+    schedule = Schedule()
+    paths = [f"{number}" for number in range(200)]
+    for path in paths:
+        schedule.add(path, INOTIFY, 0.0)
+    looks = 0
+    for tick in range(1000):  # 10 s
+        now = tick / 100
+        for path in paths[tick % 10 :: 10]:
+            schedule.wake(path, now)
+        for path in schedule.take_due(now):
+            looks += now > 5.0
+            schedule.polled(path, now, changed=True)
+    assert looks / 5.0 <= MOST_LOOKS * 1.1
+    assert looks / 5.0 >= MOST_LOOKS / 2
 
 
 @pytest.fixture
