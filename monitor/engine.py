@@ -93,6 +93,12 @@ class RunEngine:
         self._acknowledged: set[str] = set()
         self._snoozed: dict[str, float] = {}
 
+    def limit_memory(self, budget_bytes: int) -> None:
+        """The room that all series of the run may take from now on."""
+        self._state.core.store.limit(budget_bytes)
+        if self._ahead is not None:
+            self._ahead.core.store.limit(budget_bytes)
+
     # In.
 
     def feed(self, source: str, parsed: Parsed, restarted: bool = False) -> None:

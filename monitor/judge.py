@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
+from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
@@ -71,7 +72,14 @@ def judge(
         for files in discovery.runs:
             jobs.know(files, cwd)
         jobs.look()
-    judge_one = partial(_snapshot, clock=clock, limits=limits or Thresholds(), with_scores=with_scores, jobs={})
+    judge_one = partial(
+        _snapshot,
+        clock=clock,
+        limits=limits or Thresholds(),
+        with_scores=with_scores,
+        jobs={},
+        room=budget_of(len(discovery.runs)),
+    )
     if jobs is not None:
         judge_one.keywords["jobs"] = {files.name: jobs.jobs_for(files.name) for files in discovery.runs}
     said: list[str] = []
@@ -119,9 +127,15 @@ def _read_run(
 
 
 def _snapshot(
-    files: RunFiles, *, clock: Clock, limits: Thresholds, with_scores: bool, jobs: Mapping[str, tuple[JobInfo, ...]]
+    files: RunFiles,
+    *,
+    clock: Clock,
+    limits: Thresholds,
+    with_scores: bool,
+    jobs: Mapping[str, tuple[JobInfo, ...]],
+    room: int,
 ) -> RunSnapshot:
-    watched = _read_run(files, clock, limits)
+    watched = _read_run(files, clock, limits, lambda engine: engine.limit_memory(room))
     watched.learn_jobs(jobs.get(files.name, ()))
     return watched.snapshot(live=False, with_scores=with_scores)
 

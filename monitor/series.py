@@ -22,6 +22,8 @@ from trainmon.monitor.snapshot import SeriesView
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 
 BUDGET_BYTES: Final = 256 << 20
+_SHARED_BYTES: Final = 160 << 20  # of several runs
+_LEAST_BUDGET_BYTES: Final = 4 << 20
 CHECK_ROWS: Final = 4096
 MOST_SERIES: Final = 4096
 # Raw values kept at the newest end, tried in this order; and the fewest bins that the older part is thinned to.
@@ -38,6 +40,11 @@ def priority_of(key: SignalKey) -> int:
     """0 to 2 as METRICS.md's P0 to P2; 2 for keys that are no signal."""
     signal = BY_ID.get(key.signal)
     return 2 if signal is None else _PRIORITY[signal.priority]
+
+
+def budget_of(runs: int) -> int:
+    """The room of each of so many runs, in bytes. Several together get less than one: each has spare room besides."""
+    return BUDGET_BYTES if runs < 2 else max(_SHARED_BYTES // runs, _LEAST_BUDGET_BYTES)
 
 
 class SeriesStore:
@@ -69,6 +76,12 @@ class SeriesStore:
         """Bytes of all values and axes."""
         axes = {id(column.axis): column.axis.nbytes for column in self._columns.values()}
         return sum(axes.values()) + sum(column.nbytes for column in self._columns.values())
+
+    def limit(self, budget_bytes: int) -> None:
+        """From now on so much room: what there is too much is merged at once."""
+        self._budget_bytes = budget_bytes
+        if self.nbytes > budget_bytes:
+            self._shrink(int(budget_bytes * _TARGET_SHARE))
 
     @property
     def seen(self) -> dict[SignalKey, int]:

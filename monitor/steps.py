@@ -178,7 +178,8 @@ class StepTracker:
         return np.where(use_carried, carried, effective)
 
     def _drop_repeats(self, rows: Rows) -> Rows:
-        before, self._tail = self._tail, rows.take(slice(len(rows) - 1, len(rows)))
+        # A copy: a slice would keep all the rows that it is of.
+        before, self._tail = self._tail, rows.take(np.array([len(rows) - 1]))
         drop = np.zeros(len(rows), np.bool_)
         if (rows.steps[1:] == rows.steps[:-1]).any():
             same, again = rows.repeats()
