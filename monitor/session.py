@@ -21,6 +21,7 @@ from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import Frame
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
+from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
@@ -114,6 +115,7 @@ class Monitor:
         self._attempts: dict[str, int] = {}
         self._runs: dict[str, WatchedRun] = {}
         self._snapshots: dict[str, RunSnapshot] = {}
+        self._engines: dict[str, RunEngine] = {}
         self._on_record = on_record
         self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         self._stopping = threading.Event()
@@ -217,6 +219,9 @@ class Monitor:
         engine = engine_of(files, self._clock, self._limits, settings)
         if self._on_record is not None:
             engine.on_frame = record_events(name, self._on_record)
+        self._engines[name] = engine
+        for each in self._engines.values():
+            each.limit_memory(budget_of(len(self._engines)))
         return engine
 
     def _publish_when_due(self) -> None:
