@@ -173,13 +173,20 @@ def _x_axis(chart: Chart, ends: tuple[float, float], scale: Scale, gutter: int, 
     if len(first) + len(last) + len(middle) + 6 > across:
         middle = f" {chart.x_name} "
     if len(first) + len(last) + len(middle) + 6 <= across:
-        _write(rule, names, middle, (across - len(middle)) // 2, taken)
+        _write(rule, names, middle, _free_place(middle, len(first), across - len(last), taken), taken)
     for cell, shade in marks.items():
         rule[cell], names[cell] = shade.glyph, shade.style
     return [Span(" " * gutter + glyphs.corner, "faint"), *runs([rule], [names], [""] * across)[0]]
 
 
 _TICK_STYLES = {"checkpoint": "muted", "lr": "note", "config": "note", "restart": "key", "remark": "key"}
+
+
+def _free_place(text: str, first: int, end: int, taken: set[int]) -> int:
+    """Where `text` hides no mark, as near to the middle between `first` and `end` as it can; -1 for nowhere."""
+    middle = (first + end - len(text)) // 2
+    places = sorted(range(first + 1, end - len(text)), key=lambda place: abs(place - middle))
+    return next((place for place in places if not taken & set(range(place, place + len(text)))), -1)
 
 
 def _write(rule: list[str], names: list[str], text: str, start: int, taken: set[int]) -> None:

@@ -177,13 +177,13 @@ def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs) ->
     name_cells = 14 + max(0, min(30, width - used))
     head = fit("run", name_cells) + "".join(" " + fit(heads[p], _TABLE[p][2], right=True) for p in fits)
     lines: list[Line] = [[Span(f"   {head}  verdict", "heading", "bar"), Span(" " * width, "text", "bar")]]
-    base = value_at(runs[0], axis, at) if runs else math.nan
+    base = placed(runs[0], "loss.train", axis) if runs else None
     for place, run in enumerate(runs):
         line: Line = [Span(f" {letter(place)} ", f"label{place % LINE_STYLES}")]
         line.append(Span(fit_middle(run.name, name_cells, glyphs.ellipsis), "title"))
         for p in fits:
             _, what, cells = _TABLE[p]
-            text = _gap(run, axis, at, base) if what == "gap" and place else _value(run, what, axis, at)
+            text = _gap(run, axis, base) if what == "gap" and place else _value(run, what, axis, at)
             line.append(Span(" " + fit(text, cells, right=True), "value" if what == "gap" else "text"))
         verdict = f"  {glyphs.verdicts[run.verdict]} {run.verdict.value}"
         lines.append([*line, Span(verdict, VERDICT_STYLES[run.verdict])])
@@ -195,11 +195,16 @@ def x_text(axis: str, x: float) -> str:
     return numbers.duration(x) if axis == "time" else numbers.count(x)
 
 
-def _gap(run: RunSnapshot, axis: str, at: float, base: float) -> str:
-    value = value_at(run, axis, at)
-    if not (math.isfinite(value) and math.isfinite(base)):
+def _gap(run: RunSnapshot, axis: str, base: tuple[FloatArray, FloatArray] | None) -> str:
+    """The newest of what the chart of the differences draws: means, so that one noisy value does not decide."""
+    other = placed(run, "loss.train", axis)
+    if base is None or other is None or not (base[0].size and other[0].size):
         return numbers.MISSING
-    return f"{value - base:+.4f}" if abs(value - base) < 10 else f"{value - base:+.3g}"
+    curve = difference(base, other, "", "line0")
+    if curve is None:
+        return numbers.MISSING
+    gap = float(curve.values[-1])
+    return f"{gap:+.4f}" if abs(gap) < 10 else f"{gap:+.3g}"
 
 
 def _value(run: RunSnapshot, what: str, axis: str, at: float) -> str:
