@@ -283,8 +283,12 @@ class Stdout(LineFormat):
                 sink.fact(key, value, line_no)
         template = sink.newest_template
         is_bar_alone = sink.bar_kind is not BarKind.NONE
+        is_first = template is not None and not template.was_heard
+        if template is not None:
+            template.was_heard = True
+        may_speak = template is None or template.speaks or is_first
         is_wordy = self._notes.is_open or (
-            (template is None or template.speaks) and has_letters and not is_bar_alone and _has_any(low, notes.TOKENS)
+            may_speak and has_letters and not is_bar_alone and _has_any(low, notes.TOKENS)
         )
         if is_wordy:
             for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):

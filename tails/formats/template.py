@@ -89,6 +89,7 @@ class Template:
     def __init__(self, text: str, shape: Shape, dialect: str) -> None:
         self.dialect = dialect
         self.shape = shape
+        self.was_heard = False  # whether the words of one such line were looked at
         self.speaks = False  # whether lines of this shape also say something in words
         heads = [shape.step, shape.total, shape.epoch, shape.epochs]
         spans: list[tuple[tuple[int, int], int]] = [(span, slot) for slot, span in enumerate(heads) if span is not None]

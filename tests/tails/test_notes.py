@@ -57,6 +57,7 @@ SAID = [
     ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled cuda error", {"error"}),
     ("thread 'main' panicked at src/main.rs:12:5:", {"error"}),
     ("Loss is nan, stopping training", {"error"}),
+    ("ERROR: loss is NaN at step 20, aborting", {"error"}),
 ]
 NOT_SAID = [
     '    "tuner_early_stopping": 5, ',
