@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.discover import STDIN, RunFiles
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 # Below this a second process takes longer to begin and to hand over its snapshot than it saves (benchmarks/many_files).
 PAYS_BYTES: Final = 24 << 20
@@ -37,6 +37,9 @@ def judged(runs: Sequence[RunFiles], judge: Judge, processes: int, problems: lis
     if processes < 2:
         yield from map(judge, runs)
         return
+    import multiprocessing  # these take longer to import than a small log to read
+    from concurrent.futures import ProcessPoolExecutor
+
     # A copy of this process begins at once, but must not be made while other threads hold locks.
     method = "fork" if threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods() else "spawn"
     with ProcessPoolExecutor(processes, multiprocessing.get_context(method)) as pool:
@@ -50,6 +53,8 @@ def judged(runs: Sequence[RunFiles], judge: Judge, processes: int, problems: lis
 
 def _begun(pool: ProcessPoolExecutor, runs: Sequence[RunFiles], judge: Judge) -> dict[str, Future[RunSnapshot]]:
     """The largest runs first: the last one to end is then a small one."""
+    from concurrent.futures.process import BrokenProcessPool
+
     waiting = {}
     try:
         for run in sorted(filter(_is_local, runs), key=_bytes, reverse=True):
@@ -62,6 +67,8 @@ def _begun(pool: ProcessPoolExecutor, runs: Sequence[RunFiles], judge: Judge) ->
 def _result(waiting: Future[RunSnapshot] | None, run: RunFiles, judge: Judge, problems: list[str]) -> RunSnapshot:
     if waiting is None:
         return judge(run)
+    from concurrent.futures.process import BrokenProcessPool
+
     try:
         return waiting.result()
     except BrokenProcessPool:
