@@ -11,6 +11,7 @@ import numpy as np
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job_state import Pause
 from trainmon.monitor.snapshot import SeriesView, State
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.record import FloatArray, Note, NoteKind
 
 _ENOUGH: Final = 2  # pauses of one kind, before the next one is expected
@@ -77,7 +78,7 @@ def _due(pauses: Sequence[Pause], last_step: float, stride: float, state: State,
     if len(steps) < _ENOUGH:
         return None
     distances = np.diff(steps)
-    every = float(np.median(distances))
+    every = median(distances)
     # One that was missed doubles a distance: whole multiples are still the rhythm.
     multiples = np.maximum(np.round(distances / every), 1.0)
     if np.any(np.abs(distances - multiples * every) > max(_UNSTEADY * every, stride)):
@@ -86,4 +87,4 @@ def _due(pauses: Sequence[Pause], last_step: float, stride: float, state: State,
     if since < 0 or min(since % every, every - since % every) > stride / 2 or since < every / 2:
         return None
     gaps = np.array([pause.gap_s for pause in pauses])
-    return Expected(state, float(np.median(gaps)), float(gaps.max()), why)
+    return Expected(state, median(gaps), float(gaps.max()), why)

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from trainmon.monitor.job_state import Pause, Pulse
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.record import Block, FloatArray, TimeKind
 
 _KEPT_GAPS: Final = 1000
@@ -85,7 +86,7 @@ class Rhythm:
     @property
     def median_s(self) -> float:
         """The usual gap; NaN before there is one."""
-        return float(np.median(np.array(self._gaps))) if self._gaps else math.nan
+        return median(np.array(self._gaps)) if self._gaps else math.nan
 
     @property
     def p99_s(self) -> float | None:
@@ -107,9 +108,9 @@ class Rhythm:
             return None, None, None
         when = np.array([arrival[0] for arrival in self._arrivals])
         # The first is what was there already.
-        records = float(np.median([arrival[1] for arrival in self._arrivals][1:]))
+        records = median([arrival[1] for arrival in self._arrivals][1:])
         gaps = np.diff(when)
-        apart_s = float(np.median(gaps))
+        apart_s = median(gaps)
         if records < _BURST_RECORDS or apart_s < _BURST_S:
             return None, None, None
         if self._is_stamped and not apart_s >= _LONG_GAPS * self.median_s:

@@ -12,6 +12,7 @@ from trainmon.monitor.finding import CheckResult, Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job_state import duration
 from trainmon.monitor.snapshot import Goodput, JobInfo, SeriesView, WorkAtRisk
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.record import Note, NoteKind
 
 _RECENT: Final = 50
@@ -25,7 +26,7 @@ def step_time_s(series: Mapping[SignalKey, SeriesView]) -> float | None:
         return None
     recent = view.values[-_RECENT:]
     recent = recent[np.isfinite(recent)]
-    return float(np.median(recent)) if len(recent) else None
+    return median(recent) if len(recent) else None
 
 
 def stride_of(series: Mapping[SignalKey, SeriesView]) -> float:
@@ -35,7 +36,7 @@ def stride_of(series: Mapping[SignalKey, SeriesView]) -> float:
         return 1.0
     distances = np.diff(view.steps[-1000:])
     distances = distances[distances > 0]
-    return float(np.median(distances)) if len(distances) else 1.0
+    return median(distances) if len(distances) else 1.0
 
 
 def work_at_risk(
@@ -72,7 +73,7 @@ def work_at_risk(
 
 def _interval(saved: Sequence[float], known: float | None) -> float | None:
     if len(saved) >= 2:
-        return float(np.median(np.diff(saved[-20:])))
+        return median(np.diff(saved[-20:]))
     return known if known and known > 0 else None
 
 

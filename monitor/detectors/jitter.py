@@ -27,6 +27,7 @@ from trainmon.monitor.detectors.common import (
 )
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray
@@ -247,7 +248,7 @@ def _rhythm(steps: FloatArray, values: FloatArray, slow: BoolArray, middle: floa
     """
     gaps = np.diff(steps[slow])
     period = float(gaps.min())
-    logged = float(np.median(np.diff(steps)))
+    logged = median(np.diff(steps))
     off = np.abs(gaps / period - np.rint(gaps / period)) if period > 0 else gaps
     if period < 2 * logged or (off > OFF).any() or np.count_nonzero(gaps == period) * 2 < len(gaps):
         return 0.0, 0.0

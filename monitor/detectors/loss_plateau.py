@@ -26,6 +26,7 @@ from trainmon.monitor.detectors.common import (
 )
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.slope import slope_test
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray
@@ -168,7 +169,7 @@ class LossPlateau(Detector):
             return None
         steps = np.array([p[0] for p in points])
         u = np.array([p[1] for p in points])
-        level = float(np.median(u[-MIN_FLAT:]))
+        level = median(u[-MIN_FLAT:])
         if math.exp(level) < CONVERGED:
             return None
         begin = self._flat_from(steps, u)

@@ -10,6 +10,7 @@ import numpy as np
 
 from trainmon.monitor.detectors.common import Finite, Found, Place, finite, log_of, place, resumed, same_value
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.record import FloatArray
 
 _WORTH = 64  # fewer values are read one by one
@@ -254,7 +255,7 @@ def robust_sigma(values: deque[float] | list[float]) -> float:
     if len(values) < 2:
         return 0.0
     x = np.array(values)
-    return 1.4826 * float(np.median(np.abs(x - np.median(x))))
+    return 1.4826 * median(np.abs(x - median(x)))
 
 
 def mean_of(us: list[float]) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.resolution import PrintResolution
 from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
 from trainmon.monitor.stats.sliding import FINE, LEAST_WINDOW, mad_bound, median_bounds
@@ -304,7 +305,7 @@ class SpikeTrack:
         window = self.score.robust.values()[:-10]
         if not window or not self.score.log:
             return False
-        return u - float(np.median(window)) > math.log(2.5)
+        return u - median(window) > math.log(2.5)
 
     def _busy(self, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
         if self.open is not None:
@@ -369,7 +370,7 @@ class SpikeTrack:
             return
         if not spike.failed and not rule.lone_is_info:
             spike.failed = True
-            level = float(np.median(spike.above))
+            level = median(spike.above)
             # A level that settled below the shift's FAIL is the business of `loss.shift`, which says so.
             if not self.score.log or level - spike.level >= math.log1p(rule.fail_rise):
                 spike.severity = Severity.FAIL

@@ -14,6 +14,7 @@ from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.newest import Newest
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.middle import median
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray
 
@@ -87,7 +88,7 @@ class Straggler(Detector):
             times = table[:, row]
             here = np.flatnonzero(np.isfinite(times))
             slowest = int(here[np.argmax(times[here])])
-            middle = float(np.median(times[here]))
+            middle = median(times[here])
             self.widest = max(self.widest, (float(times[slowest]) - float(np.min(times[here]))) / (middle + EPS))
             score = float(times[slowest]) / (middle + EPS)
             self._take(frame, row, keys[slowest].label_dict.get("rank", str(slowest)), keys[slowest], score, found)

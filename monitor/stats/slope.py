@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.record import FloatArray
 
 
@@ -23,7 +24,7 @@ def theil_sen(x: FloatArray, y: FloatArray) -> float:
     kept = dx != 0
     if not kept.any():
         return float("nan")
-    return float(np.median((y[second] - y[first])[kept] / dx[kept]))
+    return median((y[second] - y[first])[kept] / dx[kept])
 
 
 @dataclass(frozen=True, slots=True)
