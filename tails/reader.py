@@ -215,7 +215,7 @@ class Reader(threading.Thread):
         if is_ended:
             update = joined(update, tail.finish())
             tail.release()
-        self._spare_descriptors(source.path, tail, is_busy=not update.is_empty)
+        self._spare_descriptors(source.path, tail)
         return self._item(source, update, tail.status(), is_ended=is_ended), update.more
 
     def _item(
@@ -237,11 +237,11 @@ class Reader(threading.Thread):
                 continue
             return
 
-    def _spare_descriptors(self, path: Path, tail: Tail, *, is_busy: bool) -> None:
-        """Keeps descriptors only of files that change, once many are open."""
+    def _spare_descriptors(self, path: Path, tail: Tail) -> None:
+        """Keeps no more descriptors than the process can well spare; a file without one is opened at each look."""
         if tail.is_open:
             self._open.add(path)
-        if len(self._open) > self._max_open and not is_busy:
+        if len(self._open) > self._max_open:
             tail.release()
             self._open.discard(path)
 
@@ -257,6 +257,7 @@ class Reader(threading.Thread):
         by = self.watcher.add(source.path, self.mount) if self._follow else POLL
         if isinstance(source.tail, Tail):
             source.tail.watched_by = by
+            source.tail.filesystem = self.mount.fstype
         self._new.append((source.role != "config", _age(source.path), source.path))
         self.busy_with = None
 

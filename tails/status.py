@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -9,7 +11,8 @@ from dataclasses import dataclass
 class FileStatus:
     """`watched_by` is "inotify", "poll" or "stdin"; `problem` one clear line, "" when all is well.
 
-    `newest_age_s`: seconds since the newest byte was written (by mtime or arrival), None when unknown.
+    `newest_age_s`: seconds since the newest byte was written (by mtime or arrival), None when unknown. `filesystem`:
+    the type of the one that the file lies on ("nfs4"), "" when unknown.
     """
 
     path: str
@@ -22,6 +25,44 @@ class FileStatus:
     watched_by: str = ""
     problem: str = ""
     newest_age_s: float | None = None
+    filesystem: str = ""
+
+    def watched(self, waited_s: float = 0.0) -> str:
+        """How the file is watched and how old its newest byte is, `waited_s` after this was known.
+
+        >>> FileStatus("a.log", "stdout", 9, 9, 1, 1, 0, "poll", newest_age_s=70.0, filesystem="nfs4").watched(2.0)
+        'polled on nfs4, newest byte 72 s old'
+        """
+        way = _WAYS.get(self.watched_by, self.watched_by) or "not watched"
+        where = f" on {self.filesystem}" if self.filesystem and self.watched_by == "poll" else ""
+        age = "" if self.newest_age_s is None else f", newest byte {_age(self.newest_age_s + waited_s)} old"
+        return f"{way}{where}{age}"
+
+
+_WAYS = {"inotify": "inotify", "poll": "polled"}
+
+
+def ways_of(files: Iterable[FileStatus]) -> str:
+    """How many files are watched in which way.
+
+    >>> far = FileStatus("b.log", "stdout", 9, 9, 1, 1, 0, "poll", filesystem="nfs4")
+    >>> ways_of([FileStatus("a.log", "stdout", 9, 9, 1, 1, 0, "inotify"), far, far])
+    '3 files: 2 by polling (nfs4), 1 by inotify'
+    """
+    ways = Counter((file.watched_by, file.filesystem if file.watched_by == "poll" else "") for file in files)
+    ways.pop(("", ""), None)
+    parts = [
+        f"{count} by {'polling' if way == 'poll' else way}{f' ({where})' if where else ''}"
+        for (way, where), count in ways.most_common()
+    ]
+    return f"{sum(ways.values())} files: {', '.join(parts)}" if parts else ""
+
+
+def _age(seconds: float) -> str:
+    for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 @dataclass(frozen=True, slots=True)

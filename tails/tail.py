@@ -112,6 +112,7 @@ class Tail:
     ) -> None:
         self.path = Path(path)
         self.watched_by = ""
+        self.filesystem = ""
         self._clock = clock
         self._detect = detect
         self._keep_lines = keep_lines
@@ -186,6 +187,7 @@ class Tail:
             watched_by=self.watched_by,
             problem=self._problem(size, mtime),
             newest_age_s=None if mtime is None else max(self._clock.wall() - mtime, 0.0),
+            filesystem=self.filesystem,
         )
 
     def line_at(self, line_no: int, context: int = 10) -> list[LogLine]:
