@@ -35,7 +35,7 @@ def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="tm-"))
     os.environ["XDG_RUNTIME_DIR"] = str(home)
     try:
-        with server(home / "s") as far, server(home / "b", f"SetEnv PATH={bare_path(home)}") as bare:
+        with server(home / "s") as far, server(home / "b", path=bare_path(home)) as bare:
             latency(far, bare, home, appends=40 if quick else 150)
             backfill(far, bare, home, size=64 << 20 if quick else 256 << 20)
             idle(far, home, seconds=5.0 if quick else 20.0)

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.ssh.address import Address
-from trainmon.tails.ssh.answer import Piece
+from trainmon.tails.ssh.answer import Entry, Piece
 from trainmon.tails.ssh.ask import Ask, AskListing, AskPiece, HostDownError
 from trainmon.tails.ssh.command import START_THERE
 from trainmon.tails.ssh.flow import Flow
 from trainmon.tails.ssh.frame import BadAnswer, Frame
-from trainmon.tails.ssh.link import Link, LinkLostError
+from trainmon.tails.ssh.link import READY_WITHIN_S, Link, LinkLostError
 from trainmon.tails.ssh.master import Master, explain
 from trainmon.tails.ssh.older import OlderFile
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
@@ -40,6 +40,8 @@ STABLE_S = 30.0  # a connection that lasted so long was a good one
 _ASK_BASE = 0x10000000
 _IDLE_S = 0.5
 _MOST_SKEW_S = 1e10
+_SOONEST_S = 8.0
+_TIMES_LONGER = 5.0
 
 
 class Host:
@@ -64,6 +66,7 @@ class Host:
         self._reason = ""  # why there is no connection
         self._down_since: float | None = None
         self._connected_at = 0.0
+        self._ready_within_s = READY_WITHIN_S
         self._was_up = False
         self._retry_s = RETRY_FIRST_S
         self._retry_at = 0.0
@@ -151,7 +154,7 @@ class Host:
 
     def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes | None], None]) -> None:
         """Reads the rest of what the file was before it was replaced, when that lies beside it."""
-        OlderFile(file.path, question, self._ask_piece, self._ask_listing, done).begin()
+        OlderFile(file.path, question, self._ask_piece, self._ask_entries, done).begin()
 
     # -- the thread ----------------------------------------------------------------------------------------------
 
@@ -185,7 +188,9 @@ class Host:
             raise LinkLostError(problem)
         if self._is_stopping:
             return
-        self._link = link = Link(self.master.argv(START_THERE), self._clock)
+        began = self._clock.monotonic()
+        self._link = link = Link(self.master.argv(START_THERE), self._clock, self._ready_within_s)
+        self._ready_within_s = READY_WITHIN_S
         while not link.side and not self._is_stopping:
             link.pump(_IDLE_S, self._wake_in)
             self._drain_wakes()
@@ -197,6 +202,8 @@ class Host:
         self.side = link.side
         self.connections += 1
         self._connected_at = self._clock.monotonic()
+        # Once it is known how long a connection takes, one that hangs is told sooner.
+        self._ready_within_s = min(max(_SOONEST_S, _TIMES_LONGER * (self._connected_at - began)), READY_WITHIN_S)
         waiting, self._waiting = self._waiting, []
         for file in list(self._files.values()):
             self._speaker.watch(file)
@@ -333,13 +340,12 @@ class Host:
         question.answer.add_done_callback(lambda answer: done(_or_nothing(answer)))
         self._put(question)
 
-    def _ask_listing(self, path: bytes, done: Callable[[list[bytes], list[tuple[int, int]]], None]) -> None:
+    def _ask_entries(self, path: bytes, done: Callable[[list[Entry]], None]) -> None:
         question = AskListing(path)
 
         def take(answer: Future[Any]) -> None:
             entries = [] if answer.exception() else answer.result().entries
-            files = [entry for entry in entries if stat.S_ISREG(entry.status.mode or 0)]
-            done([entry.name for entry in files], [entry.status.identity for entry in files])
+            done([entry for entry in entries if stat.S_ISREG(entry.status.mode or 0)])
 
         question.answer.add_done_callback(take)
         self._put(question)

@@ -37,13 +37,14 @@ class Link:
     `side` is "python" or "shell" once the reader runs, "" before.
     """
 
-    def __init__(self, argv: list[str], clock: Clock) -> None:
+    def __init__(self, argv: list[str], clock: Clock, ready_within_s: float = READY_WITHIN_S) -> None:
         self.side = ""
         self.heard_at = clock.monotonic()
         self.read_bytes = 0
         self.written_bytes = 0
         self._clock = clock
         self._began = clock.monotonic()
+        self._ready_within_s = ready_within_s
         self._frames = FrameBuffer()
         self._noise = bytearray()
         self._said = bytearray()
@@ -92,8 +93,8 @@ class Link:
         if self._err_fd in readable:
             self._listen_to_errors()
         frames = self._read() if self._in_fd in readable else []
-        if not self.side and self._clock.monotonic() - self._began > READY_WITHIN_S:
-            raise LinkLostError(self._last_words(f"no answer within {READY_WITHIN_S:.0f} s"), is_stuck=True)
+        if not self.side and self._clock.monotonic() - self._began > self._ready_within_s:
+            raise LinkLostError(self._last_words(f"no answer within {self._ready_within_s:.0f} s"), is_stuck=True)
         return frames
 
     def close(self) -> None:

@@ -1,23 +1,26 @@
 """What a file held after the last byte that was read, once another one has taken its place: looked for beside it.
 
 A rotation gives the older file another name in the same directory (the same inode), or copies it to ``NAME.1`` before
-it empties the file. Both are told by content: what was read must be in it, in its place.
+it empties the file. Both are told by content: what was read must be in it, in its place. After several rotations (the
+connection was down for long) the parts that were begun after it are read too, in the order in which they were written.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 
-from trainmon.tails.ssh.answer import Piece
+from trainmon.tails.ssh.answer import Entry, Piece
 from trainmon.tails.ssh.remote_file import Question
 
 MAX_REST_BYTES = 64 << 20
 _PIECE_BYTES = 512 << 10
-_MAX_CANDIDATES = 4
+_MAX_CANDIDATES = 6
+_PART = re.compile(rb"[.-]\d[\d.:_T-]*")  # NAME.1, NAME-20260131: not packed ones, which hold what was read before
 
 AskPart = Callable[[bytes, int, int, Callable[[Piece], None]], None]
-AskNames = Callable[[bytes, Callable[[list[bytes], list[tuple[int, int]]], None]], None]
+AskEntries = Callable[[bytes, Callable[[list[Entry]], None]], None]
 
 
 class OlderFile:
@@ -28,66 +31,78 @@ class OlderFile:
         path: str,
         question: Question,
         ask_part: AskPart,
-        ask_names: AskNames,
+        ask_entries: AskEntries,
         done: Callable[[bytes | None], None],
     ) -> None:
         self._path = os.fsencode(path)
         self._question = question
         self._ask_part = ask_part
-        self._ask_names = ask_names
+        self._ask_entries = ask_entries
         self._done = done
-        self._candidates: list[bytes] = []
+        self._entries: list[Entry] = []
+        self._candidates: list[Entry] = []
+        self._later: list[bytes] = []
+        self._folder = os.path.dirname(self._path) or b"."  # noqa: PTH120 - bytes
         self._rest: list[bytes] = []
         self._size = 0
 
     def begin(self) -> None:
         """Starts to look."""
-        if not self._question.head:
-            self._done(None)
-            return
-        folder = os.path.dirname(self._path) or b"."  # noqa: PTH120 - bytes
-        self._ask_names(folder, lambda names, ids: self._choose(folder, names, ids))
+        self._ask_entries(self._folder, self._choose)
 
-    def _choose(self, folder: bytes, names: list[bytes], identities: list[tuple[int, int]]) -> None:
+    def _choose(self, entries: list[Entry]) -> None:
         own = os.path.basename(self._path)  # noqa: PTH119 - bytes
-        same = [
-            name
-            for name, identity in zip(names, identities, strict=True)
-            if identity == self._question.identity and name != own
-        ]
-        copies = [own + ending for ending in (b".1", b".0", b".old", b".bak") if own + ending in names]
-        chosen = list(dict.fromkeys(same + copies))[:_MAX_CANDIDATES]
-        self._candidates = [folder + b"/" + name for name in chosen]
+        known = {entry.name: entry for entry in entries if entry.name != own}
+        self._entries = [entry for name, entry in known.items() if _PART.fullmatch(name.removeprefix(own))]
+        same = [entry for entry in known.values() if entry.status.identity == self._question.identity]
+        copies = sorted(self._entries, key=lambda entry: -entry.status.mtime_ns)
+        copies += [known[own + ending] for ending in (b".old", b".bak") if own + ending in known]
+        if not self._question.head:  # nothing of it was read: only itself will do
+            copies = []
+        chosen = {entry.name: entry for entry in (*same, *copies)}
+        self._candidates = list(chosen.values())[:_MAX_CANDIDATES]
         self._try_next()
 
     def _try_next(self) -> None:
         if not self._candidates:
             self._done(None)
             return
-        path = self._candidates.pop(0)
+        entry = self._candidates.pop(0)
         length = len(self._question.head)
-        self._ask_part(path, 0, length, lambda piece: self._check_head(path, piece))
+        self._ask_part(self._at(entry), 0, length, lambda piece: self._check_head(entry, piece))
 
-    def _check_head(self, path: bytes, piece: Piece) -> None:
+    def _at(self, entry: Entry) -> bytes:
+        return self._folder + b"/" + entry.name
+
+    def _check_head(self, entry: Entry, piece: Piece) -> None:
         if piece.error or piece.data != self._question.head:
             self._try_next()
             return
         tail = self._question.tail
         begin = self._question.offset - len(tail)
-        self._ask_part(path, begin, len(tail) + _PIECE_BYTES, lambda part: self._check_tail(path, part))
+        self._ask_part(self._at(entry), begin, len(tail) + _PIECE_BYTES, lambda part: self._check_tail(entry, part))
 
-    def _check_tail(self, path: bytes, piece: Piece) -> None:
+    def _check_tail(self, entry: Entry, piece: Piece) -> None:
         tail = self._question.tail
         if piece.error or piece.data[: len(tail)] != tail:
             self._try_next()
             return
-        self._take(path, piece.data[len(tail) :])
+        later = [
+            each
+            for each in self._entries
+            if each.status.mtime_ns > entry.status.mtime_ns and each.status.identity != entry.status.identity
+        ]
+        self._later = [self._at(each) for each in sorted(later, key=lambda each: each.status.mtime_ns)]
+        rest = piece.data[len(tail) :]
+        self._take(self._at(entry), self._question.offset + len(rest), rest)
 
-    def _take(self, path: bytes, data: bytes) -> None:
+    def _take(self, path: bytes, offset: int, data: bytes) -> None:
+        """Keeps a piece that ends at `offset`, and goes on behind it, or with the next part."""
         self._rest.append(data)
         self._size += len(data)
-        if not data or self._size >= MAX_REST_BYTES:
+        if self._size >= MAX_REST_BYTES or not (data or self._later):
             self._done(b"".join(self._rest))
             return
-        at = self._question.offset + self._size
-        self._ask_part(path, at, _PIECE_BYTES, lambda piece: self._take(path, piece.data))
+        if not data:
+            path, offset = self._later.pop(0), 0
+        self._ask_part(path, offset, _PIECE_BYTES, lambda piece: self._take(path, offset + len(piece.data), piece.data))

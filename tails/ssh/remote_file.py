@@ -218,6 +218,9 @@ class RemoteFile:
                 return
             if offset < self.offset or len(data) > self._credit:
                 raise BadAnswer("it sent bytes that were not asked for")
+            if not self.offset and self._identity not in (None, status.identity):
+                self._look_for_older(status)  # the file that was here was replaced before any of it was read
+                return
             self._credit -= len(data)
             self.error = 0
             if not self._is_there:
@@ -253,11 +256,16 @@ class RemoteFile:
                 return
             if self._identity is not None and status.identity != self._identity:
                 self._restart_as = FileEvent.REPLACED
-            self._is_waiting = True
-            turn = self._turn
-            self._asker.find_older(self, self._question(0), lambda data: self._begin_anew(turn, data))
+            self._look_for_older(status)
 
-    def _begin_anew(self, turn: int, data: bytes | None) -> None:
+    def _look_for_older(self, status: Status) -> None:
+        """Reads what the path led to before, now that it leads to the file of `status`."""
+        self._is_waiting = True
+        turn = self._turn
+        now_there = status.identity
+        self._asker.find_older(self, self._question(0), lambda data: self._begin_anew(turn, data, now_there))
+
+    def _begin_anew(self, turn: int, data: bytes | None, now_there: tuple[int, int]) -> None:
         """After the rest of the older file was read (None: it was not found)."""
         with self._lock:
             if turn != self._turn or not self._is_waiting:
@@ -265,10 +273,11 @@ class RemoteFile:
             self._is_waiting = False
             self._receive(data or b"")
             event = self._restart_as if data is None else FileEvent.ROTATED
-            self._arrived.append(Arrived(offset=self.offset, event=event))
+            if self.offset:
+                self._arrived.append(Arrived(offset=self.offset, event=event))
             self._restart_as = FileEvent.TRUNCATED
             self._is_there = True
-            self.offset, self._head, self._tail, self._identity = 0, b"", b"", None
+            self.offset, self._head, self._tail, self._identity = 0, b"", b"", now_there
             self.left_out, self._is_mid_line = 0, False
             self._shrunk_at = None
             self._ask()

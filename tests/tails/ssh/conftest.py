@@ -30,10 +30,17 @@ def private(sockets: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """A host with python3."""
+    with server(tmp_path_factory.mktemp("python") / "s") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
 def bare_sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     """A host without python3."""
     home = tmp_path_factory.mktemp("bare")
-    with server(home / "s", f"SetEnv PATH={bare_path(home)}") as made:
+    with server(home / "s", path=bare_path(home)) as made:
         yield made
 
 

@@ -33,9 +33,12 @@ def bare_path(home: Path, shell: str = "sh") -> str:
 
 
 @contextmanager
-def server(home: Path, *options: str) -> Iterator[Sshd]:
-    """An sshd with further lines of configuration."""
-    made = Sshd(home, options)
+def server(home: Path, *options: str, path: str = "") -> Iterator[Sshd]:
+    """An sshd with further lines of configuration; `path`: where programs are looked for over there.
+
+    Its shells skip the start-up files of whoever runs the tests: a session that is killed in them may leave locks.
+    """
+    made = Sshd(home, (f"SetEnv SHLVL=9{f' PATH={path}' if path else ''}", *options))
     made.start()
     try:
         yield made

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.sshd import Sshd, program
-from tests.tails.ssh.server import ADDRESS, CLOCK, Near, options_for, server
+from tests.tails.ssh.server import ADDRESS, CLOCK, Near, server
 from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.options import SshOptions
 
@@ -211,7 +211,3 @@ def test_how_long_attempts_are_apart(sshd: Sshd, connect: Connect) -> None:
     for place, delay in enumerate(delays):
         base = min(module.RETRY_FIRST_S * 2**place, module.RETRY_LAST_S)
         assert 0.45 * base <= delay <= 1.5 * base
-
-
-def test_options_of_this_test(sshd: Sshd) -> None:
-    assert options_for(sshd, jump="gate").arguments()[-2:] == ["-J", "gate"]

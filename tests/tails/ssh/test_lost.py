@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.sshd import Sshd
-from tests.tails.ssh.server import CLOCK, Near, bare_path, options_for, readers, server
+from tests.tails.ssh.server import CLOCK, Near, bare_path, readers, server
 from trainmon.tails.ssh import host as host_module
 
 Connect = Callable[..., Near]
@@ -173,7 +173,7 @@ def test_limits_of_silence() -> None:
 
 @pytest.mark.parametrize("is_bare", [False, True])
 def test_the_reader_there_ends_with_the_connection(connect: Connect, tmp_path: Path, is_bare: bool) -> None:
-    with server(tmp_path / "own", *([f"SetEnv PATH={bare_path(tmp_path)}"] if is_bare else [])) as own:
+    with server(tmp_path / "own", path=bare_path(tmp_path) if is_bare else "") as own:
         near = connect(own)
         got = near.follow(tmp_path / "a.log")
         got.until_true(lambda: bool(readers(own)))
@@ -193,7 +193,3 @@ def test_nothing_is_written_there(far: Sshd, connect: Connect, tmp_path: Path) -
     got.until(b"one\n")
     assert list((tmp_path / "logs").iterdir()) == [path]
     assert before == {place: place.stat().st_mtime_ns for place in before}
-
-
-def test_options_are_for_one_host(sshd: Sshd) -> None:
-    assert options_for(sshd).arguments() == ["-F", str(sshd.config)]
