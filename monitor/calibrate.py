@@ -128,14 +128,20 @@ class _Look:
 
 
 def calibrate(
-    targets: Sequence[str], *, cwd: Path, rate: float, accepted: Collection[str] = (), processes: int | None = None
+    targets: Sequence[str],
+    *,
+    cwd: Path,
+    rate: float,
+    accepted: Collection[str] = (),
+    processes: int | None = None,
+    cluster: str | None = None,
 ) -> Calibration:
     """Learns from the runs below `targets`. `accepted`: checks whose WARN is no reason to refuse a run.
 
     Raises CalibrationError when no healthy run is left.
     """
     discovery = find(list(targets), cwd)
-    with _Pool(discovery.runs, processes) as pool:
+    with _Pool(discovery.runs, processes, cluster) as pool:
         looks = pool.each(partial(_look, accepted=tuple(accepted)), discovery.runs)
         refused = tuple(look.refusal for look in looks if look.refusal is not None)
         sources = tuple(look.source for look in looks if look.source is not None)
@@ -153,12 +159,14 @@ def calibrate(
 
 
 class _Pool:
-    """Maps over runs: in this process when there is little to read, else in one process a core."""
+    """Maps over runs: in this process when there is little to read, else in one process a core, or on a cluster."""
 
-    def __init__(self, runs: Sequence[RunFiles], processes: int | None) -> None:
+    def __init__(self, runs: Sequence[RunFiles], processes: int | None, cluster: str | None) -> None:
+        self._cluster = cluster
         size = sum(_size(file.path) for run in runs for file in run.files)
         wanted = processes or min(len(runs), os.cpu_count() or 1)
-        self._pool = ProcessPoolExecutor(wanted) if wanted > 1 and size > _IN_PROCESS_BYTES else None
+        pays = wanted > 1 and size > _IN_PROCESS_BYTES and cluster is None
+        self._pool = ProcessPoolExecutor(wanted) if pays else None
 
     def __enter__(self) -> _Pool:
         return self
@@ -169,6 +177,10 @@ class _Pool:
 
     def each(self, work: Callable[[RunFiles], T], runs: Iterable[RunFiles]) -> list[T]:
         """`work` of each run, in order."""
+        if self._cluster is not None:
+            from trainmon.monitor.dask_workers import mapped_on  # for those who have a cluster
+
+            return mapped_on(self._cluster, work, runs)
         return list(map(work, runs)) if self._pool is None else list(self._pool.map(work, runs))
 
 

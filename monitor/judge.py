@@ -58,11 +58,13 @@ def judge(
     with_scores: bool = True,
     jobs: Jobs | None = None,
     processes: int | None = 1,
+    cluster: str | None = None,
 ) -> Judgement:
     """Reads every run of the targets to its end and judges it. `with_scores`: also the series of spike scores.
 
     `jobs`: asked for the state of the runs' jobs; None asks nobody, unless a target names a job. `processes`: how
-    many at the most read and judge; None: as many as pay.
+    many at the most read and judge; None: as many as pay. `cluster`: the address of a dask scheduler whose workers do
+    it instead (raises ClusterError when it cannot be used).
     """
     clock = clock or SystemClock()
     if jobs is None and any(target.startswith("slurm:") for target in targets):
@@ -83,7 +85,12 @@ def judge(
     if jobs is not None:
         judge_one.keywords["jobs"] = {files.name: jobs.jobs_for(files.name) for files in discovery.runs}
     said: list[str] = []
-    runs = list(judged(discovery.runs, judge_one, processes_for(discovery.runs, processes), said))
+    if cluster is None:
+        runs = list(judged(discovery.runs, judge_one, processes_for(discovery.runs, processes), said))
+    else:
+        from trainmon.monitor.dask_workers import judged_on  # for those who have a cluster
+
+        runs = list(judged_on(cluster, discovery.runs, judge_one, said))
     problems = (*discovery.problems, *(jobs.problems if jobs is not None else ()), *said)
     problems = tuple(dict.fromkeys(problems))
     return Judgement(tuple(runs), problems, discovery.searched, is_one_unjudged(targets, runs, cwd))

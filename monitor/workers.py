@@ -20,9 +20,13 @@ PAYS_BYTES: Final = 24 << 20
 Judge = Callable[[RunFiles], RunSnapshot]
 
 
+class ClusterError(RuntimeError):
+    """A cluster that was named and cannot be used; the message is one line that says what to do."""
+
+
 def processes_for(runs: Sequence[RunFiles], most: int | None) -> int:
     """How many processes are worth their start: `most` at the most, 1 for this one alone."""
-    local = [run for run in runs if _is_local(run)]
+    local = [run for run in runs if is_local(run)]
     wanted = min(most if most is not None else _cores(), len(local))
     if wanted < 2 or (most is None and sum(map(_bytes, local)) < PAYS_BYTES):
         return 1
@@ -57,7 +61,7 @@ def _begun(pool: ProcessPoolExecutor, runs: Sequence[RunFiles], judge: Judge) ->
 
     waiting = {}
     try:
-        for run in sorted(filter(_is_local, runs), key=_bytes, reverse=True):
+        for run in sorted(filter(is_local, runs), key=_bytes, reverse=True):
             waiting[run.name] = pool.submit(judge, run)
     except BrokenProcessPool:
         pass  # those that could not be given away are judged here
@@ -78,7 +82,8 @@ def _result(waiting: Future[RunSnapshot] | None, run: RunFiles, judge: Judge, pr
         return judge(run)
 
 
-def _is_local(run: RunFiles) -> bool:
+def is_local(run: RunFiles) -> bool:
+    """Whether another process can open the run's files: no standard input, no host that only this one speaks to."""
     return all(file.remote is None and file.path != STDIN for file in run.files)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import cache_option, echo, fail
+from trainmon.commands.common import cache_option, cluster_trouble, echo, fail, work_options
 from trainmon.commands.reach import ssh_options
 
 
@@ -36,9 +36,18 @@ from trainmon.commands.reach import ssh_options
     help="Learn from runs although this check WARNs: healthy runs of yours look so.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
+@work_options
 @cache_option
 @ssh_options(short_o=False)
-def calibrate(targets: tuple[str, ...], budget: str, output: Path, accept: tuple[str, ...], force: bool) -> None:
+def calibrate(
+    targets: tuple[str, ...],
+    budget: str,
+    output: Path,
+    accept: tuple[str, ...],
+    force: bool,
+    processes: int | None,
+    cluster: str | None,
+) -> None:
     """Learn thresholds from healthy runs, for the next runs beside them.
 
     A run that is not healthy is refused, with the check that speaks against it. RUN is a file, a directory or a glob
@@ -64,7 +73,8 @@ def calibrate(targets: tuple[str, ...], budget: str, output: Path, accept: tuple
     if output.exists() and output.is_file() and not force:
         fail(f"{output} is there already; choose another place with -o, or replace it with --force")
     try:
-        found = learn(targets, cwd=Path.cwd(), rate=rate, accepted=accept)
+        with cluster_trouble():
+            found = learn(targets, cwd=Path.cwd(), rate=rate, accepted=accept, processes=processes, cluster=cluster)
     except CalibrationError as error:
         for refusal in error.refused:
             click.echo(f"trainmon: refused {printable(refusal.name, 80)}: {printable(refusal.why, 400)}", err=True)

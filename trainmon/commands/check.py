@@ -13,6 +13,7 @@ from trainmon.commands import completing
 from trainmon.commands.common import (
     EXIT,
     cache_option,
+    cluster_trouble,
     echo,
     fail,
     history_option,
@@ -20,6 +21,7 @@ from trainmon.commands.common import (
     limit_options,
     limits_of,
     say_problems,
+    work_options,
 )
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
@@ -54,12 +56,7 @@ if TYPE_CHECKING:
 @click.option("--sarif", type=click.Path(dir_okay=False, path_type=Path), help="Also write a SARIF 2.1.0 file.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write a JUnit XML file.")
 @limit_options
-@click.option(
-    "--jobs",
-    "processes",
-    type=click.IntRange(min=1, max=256),
-    help="Processes that read and judge: all cores where that pays.",
-)
+@work_options
 @job_options
 @cache_option
 @history_option
@@ -79,6 +76,7 @@ def check(
     threshold: float | None,
     window: int | None,
     processes: int | None,
+    cluster: str | None,
     no_slurm: bool,
     pid: int | None,
 ) -> None:
@@ -96,14 +94,16 @@ def check(
     if explain is not None:
         _is_known(explain, as_json=as_json)
     jobs = job_watch_of(no_slurm, pid)
-    found = judge(
-        list(targets),
-        cwd=Path.cwd(),
-        limits=limits,
-        with_scores=explain is not None,
-        jobs=jobs,
-        processes=processes,
-    )
+    with cluster_trouble():
+        found = judge(
+            list(targets),
+            cwd=Path.cwd(),
+            limits=limits,
+            with_scores=explain is not None,
+            jobs=jobs,
+            processes=processes,
+            cluster=cluster,
+        )
     keep_history(found.runs)
     if focus is not None:
         found = _narrowed(found, targets, focus)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -150,3 +151,30 @@ def keep_history(runs: Iterable[RunSnapshot]) -> None:
         History().record(runs, SystemClock().wall())
     except HistoryError as error:
         say_problems_of([str(error)])
+
+
+@contextmanager
+def cluster_trouble() -> Iterator[None]:
+    """Ends with one line and status 2 when a dask cluster that was named cannot be used."""
+    from trainmon.monitor.workers import ClusterError
+
+    try:
+        yield
+    except ClusterError as error:
+        fail(str(error))
+
+
+def work_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --jobs and --dask: `processes` and `cluster`."""
+    command = click.option(
+        "--dask",
+        "cluster",
+        metavar="ADDRESS",
+        help="Let the workers of this dask scheduler (tcp://HOST:PORT) read and judge; they must see the same files.",
+    )(command)
+    return click.option(
+        "--jobs",
+        "processes",
+        type=click.IntRange(min=1, max=256),
+        help="Processes that read and judge: all cores where that pays.",
+    )(command)
