@@ -21,6 +21,7 @@ from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import Frame
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
+from trainmon.monitor.logbook_watch import LogbookWatch
 from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
@@ -47,6 +48,8 @@ TURN_BUDGET_S: Final = 0.1
 _REQUEST_WAIT_S: Final = 0.1
 # Lines on either side of a place in the log that a screen asks for: some pages.
 _CONTEXT_LINES: Final = 250
+# A turn of the engine over many runs may take seconds, never this long.
+_ALIVE_S: Final = 30.0
 # A reader that takes longer for one piece of a search hangs on its mount.
 _SEARCH_PATIENCE_S: Final = 60.0
 
@@ -67,6 +70,10 @@ def record_events(run: str, emit: Callable[[dict[str, object]], None]) -> Callab
             emit({"event": "record", "run": run, "attempt": frame.attempt, "step": step, "values": values})
 
     return hear
+
+
+def _nothing(_watched: WatchedRun) -> None:
+    """What is asked of a run that only has to be published again."""
 
 
 def _context(lines: Lines, path: str, line_no: int) -> Callable[[WatchedRun], None]:
@@ -121,16 +128,23 @@ class Monitor:
         self._stopping = threading.Event()
         self._failure = ""
         self._due_at_s = self._beat_at_s = 0.0
+        self._worked_at_s = self._clock.monotonic()
         self._latest = FleetSnapshot((), reading=True, status="looking for runs")
+        self._book = LogbookWatch(self._clock, lambda run: self._requests.put(_Request(run, _nothing)))
         self._thread = threading.Thread(target=self._work, name="trainmon-engine", daemon=True)
 
     def start(self) -> None:
         """Begins to judge."""
+        self._book.start()
         self._thread.start()
 
     def latest(self) -> FleetSnapshot:
         """The newest snapshot; the same object while nothing changed."""
         return self._latest
+
+    def is_alive(self) -> bool:
+        """Whether the engine is at work: false when it has hung or failed, so that nothing is judged any more."""
+        return not self._failure and self._clock.monotonic() - self._worked_at_s < _ALIVE_S
 
     def acknowledge(self, run: str, episode_id: str) -> None:
         """Marks an episode as seen."""
@@ -157,6 +171,7 @@ class Monitor:
     def stop(self) -> None:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""
         self._stopping.set()
+        self._book.stop()
         self._intake.stop()
         if self._jobs is not None:
             self._jobs.stop()
@@ -168,6 +183,7 @@ class Monitor:
             try:
                 self._turn()
                 self._publish_when_due()
+                self._worked_at_s = self._clock.monotonic()
             except Exception as error:  # the engine thread's top: the screen says so and keeps what it has
                 self._failure = f"internal error, data may be incomplete: {type(error).__name__}: {error}"
                 self._latest = replace(self._latest, problems=(*self._intake.problems, self._failure))
@@ -241,7 +257,9 @@ class Monitor:
         is_scanned = self._intake.is_scanned  # asked first: what the scan found must be among the runs
         for files in self._intake.runs:
             watched = self._run(files.name)
-            watched.expect([str(file.path) for file in files.files if file.role != "config"])
+            paths = [str(file.path) for file in files.files if file.role != "config"]
+            watched.expect(paths)
+            self._book.know(files.name, paths)
             if self._jobs is not None:
                 self._jobs.know(files, self._cwd)
                 watched.learn_jobs(self._jobs.jobs_for(files.name))
@@ -265,7 +283,9 @@ class Monitor:
     def _snapshot(self, name: str, watched: WatchedRun) -> RunSnapshot:
         try:
             watched.settle()
-            return watched.snapshot(live=True, with_scores=watched.is_read)
+            made = watched.snapshot(live=True, with_scores=watched.is_read)
+            remarks = self._book.of(name)
+            return replace(made, remarks=remarks) if remarks else made
         except Exception as error:  # as in `_take`: the last good snapshot stays, and says what happened
             watched.fail(error)
             watched.dirty = False

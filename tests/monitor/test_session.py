@@ -344,3 +344,22 @@ def test_stopping_does_not_wait_for_who_hangs(tmp_path: Path) -> None:
     session.start()
     session.stop()
     assert not [thread for thread in threading.enumerate() if thread.name == "trainmon-engine" and thread.is_alive()]
+
+
+def test_a_note_made_meanwhile_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainmon.monitor.logbook import Logbook, Remark
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr("trainmon.monitor.logbook_watch.INTERVAL_S", 0.05)
+    log = tmp_path / "run.jsonl"
+    log.write_text("".join(f'{{"step": {step}, "loss": 2.5}}\n' for step in range(1, 50)), encoding="utf-8")
+    session = Monitor([str(log)], cwd=tmp_path)
+    session.start()
+    try:
+        wait_until(lambda: bool(session.latest().runs) and session.latest().runs[0].last_step == 49)
+        assert session.latest().runs[0].remarks == ()
+        Logbook().add(Remark(path=str(log), time=1.0, text="lowered the LR", step=30.0))
+        wait_until(lambda: bool(session.latest().runs[0].remarks))
+        assert [each.text for each in session.latest().runs[0].remarks] == ["lowered the LR"]
+    finally:
+        session.stop()
