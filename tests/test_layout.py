@@ -49,7 +49,7 @@ def test_only_the_clock_reads_the_time() -> None:
         f"{path.relative_to(ROOT)}: {word}"
         for name in LINKS
         for path in sorted((ROOT / name).rglob("*.py"))
-        if path != ROOT / "tails" / "clock.py"
+        if path not in (ROOT / "tails" / "clock.py", ROOT / "tails" / "ssh" / "far_python.py")  # it runs elsewhere, alone
         for word in banned
         if word in path.read_text(encoding="utf-8")
     ]
