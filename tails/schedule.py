@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 LEAST_S = 0.03  # a file that is written to without pause is not looked at more often
 MOST_LOOKS = 400  # a second, on the word of inotify: with many busy files each look finds several lines
+GATHER_S = 0.02  # at most: writes to many busy files that come closer together are looked at together
+_BUSY_AT_GATHER = 200
 _COUNT_S = 1.0
 HOT_S = 0.25
 HEARTBEAT_S = 2.0
@@ -53,6 +55,7 @@ class Schedule:
         self._heap: list[tuple[float, str]] = []
         self._rate = 0.0  # of all entries
         self._cost_s = 0.0  # of one look, lately
+        self.gather_s = 0.0  # how long to wait for further wake-ups, with as many busy files as there are
         self._least_s = LEAST_S
         self._counted_at = float("-inf")
 
@@ -94,6 +97,7 @@ class Schedule:
                 self._counted_at = now
                 busy = sum(0 < other.gap_s < _COUNT_S > now - other.changed_at for other in self._entries.values())
                 self._least_s = max(LEAST_S, busy / MOST_LOOKS)
+                self.gather_s = GATHER_S * min(busy / _BUSY_AT_GATHER, 1.0)
             self._set_due(entry, path, min(max(now, entry.polled_at + self._least_s), entry.due))
 
     def wake_all(self, now: float) -> None:

@@ -21,7 +21,6 @@ from trainmon.tails.schedule import HEARTBEAT_S, INOTIFY, POLL, Schedule
 
 __all__ = ["HEARTBEAT_S", "INOTIFY", "POLL", "Watcher"]
 
-GATHER_S = 0.02  # writes that come closer together are looked at together
 RETRY_S = 60.0  # after a limit of inotify was reached
 _ADVICE = {
     errno.ENOSPC: "the limit of inotify watches is reached (fs.inotify.max_user_watches)",
@@ -96,7 +95,7 @@ class Watcher:
         while True:
             now = self._clock.monotonic()
             due = self._schedule.next_due()
-            gathered_at = min(self._round_at + GATHER_S, end)
+            gathered_at = min(self._round_at + self._schedule.gather_s, end)
             if due is not None and due <= now < gathered_at:
                 self._clock.sleep(gathered_at - now)
                 now = self._clock.monotonic()
@@ -104,7 +103,7 @@ class Watcher:
             is_interrupted = self._sleep(max(moment - now, 0.0))  # never without a look at the events
             now = self._clock.monotonic()
             due = self._schedule.next_due()
-            is_due = due is not None and due <= now and now >= self._round_at + GATHER_S
+            is_due = due is not None and due <= now and now >= self._round_at + self._schedule.gather_s
             if is_interrupted or is_due or now >= end:
                 self._round_at = now
                 return [Path(path) for path in self._schedule.take_due(now)]
