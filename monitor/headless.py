@@ -19,12 +19,15 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.job import ENDED
 from trainmon.monitor.judge import is_one_unjudged
 from trainmon.monitor.session import Monitor
+from trainmon.monitor.sinks.base import SinkError
+from trainmon.monitor.sinks.outward import Outward
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.record import Note
 
 if TYPE_CHECKING:
+    from trainmon.monitor.sinks.settings import AlertSettings
     from trainmon.monitor.slurm.everywhere import Jobs
 
 _LOOK_INTERVAL_S = 0.2
@@ -120,10 +123,12 @@ def run_headless(
     jobs: Jobs | None = None,
     prometheus: Path | None = None,
     on_end: Callable[[Sequence[RunSnapshot]], None] | None = None,
+    alerts: AlertSettings | None = None,
 ) -> int:
     """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status.
 
     `prometheus`: a file that is kept up to date for the node exporter. `on_end` is given the runs as they were at last.
+    `alerts`: who is told of what. Raises SinkError, before anything is watched, for what of it cannot be set up.
     """
     clock = clock or SystemClock()
     stopping = threading.Event()
@@ -150,12 +155,27 @@ def run_headless(
     )
     stream = EventStream(emit)
     exporter = _Exporter(prometheus, emit, clock)
+    try:
+        alerting = None if alerts is None else Outward(alerts, session, emit, clock)
+    except SinkError:
+        session.stop()
+        signal.signal(signal.SIGTERM, previous)
+        raise
+
+    def look(fleet: FleetSnapshot) -> None:
+        stream.take(fleet)
+        exporter.take(fleet)
+        if alerting is not None:
+            alerting.take(fleet)
+
     session.start()
     try:
-        fleet = _follow(session, stream, stopping, until_idle_s, clock, exporter)
+        fleet = _follow(session, look, stopping, until_idle_s, clock)
         exporter.take(fleet, is_last=True)
         if on_end is not None:
             on_end(fleet.runs)
+        if alerting is not None:
+            alerting.close()
     finally:
         session.stop()
         signal.signal(signal.SIGTERM, previous)
@@ -191,18 +211,16 @@ class _Exporter:
 
 def _follow(
     session: Monitor,
-    stream: EventStream,
+    look: Callable[[FleetSnapshot], None],
     stopping: threading.Event,
     until_idle_s: float | None,
     clock: Clock,
-    exporter: _Exporter,
 ) -> FleetSnapshot:
     newest: tuple[int, ...] = ()
     changed_s = clock.monotonic()
     while True:
         fleet = session.latest()
-        stream.take(fleet)
-        exporter.take(fleet)
+        look(fleet)
         sys.stdout.flush()
         bytes_read = tuple(file.read_bytes for run in fleet.runs for file in run.files)
         now = clock.monotonic()

@@ -10,27 +10,32 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.command import CommandPalette
+from textual.filter import Monochrome, NoColor
 from textual.widgets import Input
 
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tails.text import printable
 from trainmon.tui.axis import AXES
 from trainmon.tui.chart_view import ChartView
 from trainmon.tui.clipboard import copy_sequence
 from trainmon.tui.commands import KeyCommands, RunCommands
 from trainmon.tui.crash import told
 from trainmon.tui.glyphs import choose_glyphs
+from trainmon.tui.ground import ask_dark
 from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.hand_over import write_report
+from trainmon.tui.keymap import KeyMap
 from trainmon.tui.loading import Pace, read_bytes, words
-from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, has_few_colours, prefers_dark
+from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, PlainFilter, has_few_colours, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.order import ORDERS, ordered
 from trainmon.tui.row import Row, RunId, row_of
@@ -47,12 +52,15 @@ from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.run import RunScreen
 from trainmon.tui.screens.signals import SignalsScreen
 from trainmon.tui.screens.triage import TriageScreen
-from trainmon.tui.sinks import Sinks
 from trainmon.tui.source import SnapshotSource
 from trainmon.tui.state import State, StateFile
 from trainmon.tui.widgets.filter_bar import FilterBar
 
+if TYPE_CHECKING:
+    from trainmon.monitor.sinks.alerting import Alerting
+
 FRAME_S = 0.1
+SLOW_FRAME_S = 1.0  # with --low-bandwidth
 _TICK_S = 1.0
 # What a terminal, a shell or a batch system ends programs with; each must find the terminal as it was.
 _ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
@@ -62,7 +70,13 @@ def terminal_look() -> Look:
     """Glyphs and ground for the terminal that stdout is."""
     encoding = sys.__stdout__.encoding if sys.__stdout__ is not None else "ascii"
     glyphs = choose_glyphs(os.environ, encoding or "ascii")
-    return Look(glyphs, prefers_dark(os.environ), has_few_colours(os.environ))
+    dark = ask_dark(SystemClock()) if os.environ.get("TRAINMON_THEME") == "auto" else None
+    return Look(
+        glyphs,
+        prefers_dark(os.environ) if dark is None else dark,
+        has_few_colours(os.environ),
+        no_colours="NO_COLOR" in os.environ,
+    )
 
 
 class TrainmonApp(App[None]):
@@ -76,6 +90,9 @@ class TrainmonApp(App[None]):
     COMMANDS: ClassVar[set[type[KeyCommands] | type[RunCommands]]] = {KeyCommands, RunCommands}  # type: ignore[assignment]
     BINDINGS: ClassVar[list[BindingType]] = []
     COMMAND_PALETTE_BINDING = "ctrl+p"
+    CSS = """
+    App:nocolor CommandList > .option-list--option-highlighted { text-style: reverse; }
+    """
 
     def __init__(
         self,
@@ -84,15 +101,23 @@ class TrainmonApp(App[None]):
         look: Look | None = None,
         frame_s: float = FRAME_S,
         state: StateFile | None = None,
-        sinks: Sinks | None = None,
+        key_map: KeyMap | None = None,
     ) -> None:
         super().__init__()
+        if self.no_color:
+            self._filters = [
+                PlainFilter(),
+                *(one for one in self._filters if not isinstance(one, Monochrome | NoColor)),
+            ]
         accept_any_keyboard()
         self.source = source
         self.clock: Clock = clock or SystemClock()
         self.look = look or terminal_look()
         self._dark_by_terminal = self.look.dark
-        self.frame_s = max(FRAME_S, frame_s)
+        is_slow = os.environ.get("TRAINMON_LOW_BANDWIDTH", "") not in ("", "0")
+        self.frame_s = max(SLOW_FRAME_S if is_slow else FRAME_S, frame_s)
+        if is_slow:
+            self.animation_level = "none"
         self.fleet: FleetSnapshot = source.latest()
         self.rows: list[Row] = [row_of(run) for run in self.fleet.runs]
         self.pins: list[RunId] = []
@@ -100,7 +125,9 @@ class TrainmonApp(App[None]):
         self.axis = "step"
         self.view = ChartView()
         self.memory = Memory(state)
-        self.sinks = sinks or Sinks()
+        self.key_map = key_map or KeyMap()
+        self.alerting: Alerting | None = None  # set by who starts the app, before it runs
+        self.trouble: SimpleQueue[str] = SimpleQueue()  # lines for the user, from any thread
         self._received = self.clock.monotonic()
         self._by_id = {row.id: row for row in self.rows}
         self._pace = Pace()
@@ -132,8 +159,9 @@ class TrainmonApp(App[None]):
             self.memory = Memory(StateFile(Path.cwd()))
         self.loading = self._loading()
         self.push_screen(self._recalled(self.memory.state))
-        if self.memory.problem:
-            self.notify(self.memory.problem, markup=False)
+        for problem in (self.memory.problem, *self.key_map.problems):
+            if problem:
+                self.notify(problem, markup=False, severity="warning", timeout=10)
         self.set_interval(self.frame_s, self.poll)
         self.set_interval(max(_TICK_S, self.frame_s), self._tick)
 
@@ -176,6 +204,7 @@ class TrainmonApp(App[None]):
     def poll(self) -> None:
         """Draws the newest snapshot, if it is another than the one on the screen."""
         newest = self.source.latest()
+        self._say_trouble()
         if newest is self.fleet:
             return
         known = {id(row.run): row for row in self.rows}
@@ -185,9 +214,21 @@ class TrainmonApp(App[None]):
         self._received = self.clock.monotonic()
         self.loading = self._loading()
         self.memory.reapply(newest.runs, self.source, self.clock.wall())
-        if (news := self.sinks.news(newest)) and self._driver is not None:
-            self._driver.write(news)
+        if self.alerting is not None:
+            self.alerting.take(newest)
         self._show()
+
+    def _say_trouble(self) -> None:
+        while True:
+            try:
+                self.notify(printable(self.trouble.get_nowait(), 300), markup=False, severity="warning", timeout=10)
+            except Empty:
+                return
+
+    def send_to_terminal(self, sequence: str) -> None:
+        """A control sequence that shows nothing on the screen (a bell, a notification, a clipboard)."""
+        if self._driver is not None:
+            self._driver.write(sequence)
 
     def _loading(self) -> tuple[float, str] | None:
         """(share that is read, how much and how long that is) of the histories that are being read; None for none."""
@@ -198,7 +239,11 @@ class TrainmonApp(App[None]):
         return done / size, words(done, size, left_s)
 
     def _tick(self) -> None:
-        """Ages grow also when nothing comes."""
+        """Ages grow also when nothing comes, and what was told is told again."""
+        if self.alerting is not None:
+            self.alerting.take(self.fleet)
+            for mark in self.alerting.heard():
+                self.notify(mark.words, markup=False)
         self._show()
 
     def _show(self) -> None:
@@ -257,7 +302,8 @@ class TrainmonApp(App[None]):
         """The pinned runs that are still there; at least two."""
         there = tuple(run_id for run_id in self.pins if run_id in self._by_id)
         if len(there) < 2:
-            self.notify("pin two runs or more with Space, then c compares them")
+            pin, compare = (self.key_map.shown(name) for name in ("pin", "compare"))
+            self.notify(f"pin two runs or more with {pin}, then {compare} compares them")
             return
         if not self._return_to(lambda screen: isinstance(screen, CompareScreen) and screen.run_ids == there):
             self.push_screen(CompareScreen(there))
@@ -289,8 +335,7 @@ class TrainmonApp(App[None]):
             self.notify("nothing here to copy")
             return
         sequence, kept = copy_sequence(text, os.environ)
-        if self._driver is not None:
-            self._driver.write(sequence)
+        self.send_to_terminal(sequence)
         lines = kept.count("\n") + 1
         self.notify(f"copied {lines} line{'s' if lines > 1 else ''} to the terminal's clipboard")
 
@@ -329,12 +374,13 @@ class TrainmonApp(App[None]):
         self._show()
 
     def _set_dark(self, dark: bool) -> None:
-        self.look = Look(self.look.glyphs, dark, self.look.few_colours)
+        self.look = Look(self.look.glyphs, dark, self.look.few_colours, self.look.no_colours)
         self.theme = (DARK_THEME if dark else LIGHT_THEME).name
 
     def acknowledge(self, run_id: RunId, episode: str) -> None:
         """Seen by a person, and remembered."""
         self.source.acknowledge(run_id.name, episode)
+        self._tell_team(run_id, episode, None)
         self.memory.acknowledge(run_id, episode)
         self.remember()
         self.notify("acknowledged")
@@ -343,10 +389,21 @@ class TrainmonApp(App[None]):
     def snooze(self, run_id: RunId, episode: str, seconds: float) -> None:
         """Silent for `seconds`, and remembered."""
         self.source.snooze(run_id.name, episode, seconds)
+        self._tell_team(run_id, episode, self.clock.wall() + seconds)
         self.memory.snooze(run_id, episode, self.clock.wall() + seconds)
         self.remember()
         self.notify("snoozed for an hour")
         self.poll()
+
+    def _tell_team(self, run_id: RunId, name: str, until: float | None) -> None:
+        row = self.row(run_id)
+        episode = next((one for one in row.run.episodes if one.id == name), None) if row is not None else None
+        if self.alerting is None or row is None or episode is None:
+            return
+        if until is None:
+            self.alerting.acknowledged(row.run, episode)
+        else:
+            self.alerting.snoozed(row.run, episode, until)
 
     # State ---------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from trainmon.tails.text import printable
-from trainmon.tui.keys import keys_of
 from trainmon.tui.screens.base import MonitorScreen
 
 if TYPE_CHECKING:
@@ -25,8 +24,8 @@ class KeyCommands(Provider):
             return []
         skip = ("palette", "down", "up", "page.down", "page.up", "top", "bottom", "left", "right")
         return [
-            (key.help, f"key {key.shown}", partial(screen.run_action, key.action))
-            for key in keys_of(screen.KIND)
+            (key.help, f"key {key.shown}" if key.keys else "", partial(screen.run_action, key.action))
+            for key in screen.monitor.key_map.of(screen.KIND)
             if key.id not in skip
         ]
 

@@ -233,9 +233,14 @@ KEYS: tuple[Key, ...] = (
 )
 
 
+def is_as_made(key: Key) -> bool:
+    """Whether the user's configuration left it alone."""
+    return key in KEYS
+
+
 def shown_keys(key: Key, ascii_only: bool = False) -> str:
     """How a person reads the keys of `key`; a row of keys that do the same stands as one."""
-    shown = "1-9" if key.id == "chart.1" else key.shown
+    shown = "1-9" if key.id == "chart.1" and is_as_made(key) else key.shown
     if ascii_only:
         for arrow, word in (("↓", "down"), ("↑", "up"), ("←", "left"), ("→", "right")):
             shown = shown.replace(arrow, word)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.strip import Strip
 from textual.theme import Theme
 
@@ -161,6 +164,35 @@ LIGHT_THEME = Theme(
     dark=False,
 )
 LINE_STYLES = 8
+# Without colours a ground that matters is told by an attribute.
+_PLAIN_GROUNDS = {
+    "cursor": Style(reverse=True),
+    "shade_warn": Style(underline=True),
+    "shade_fail": Style(underline=True),
+}
+
+
+@lru_cache(4096)
+def plain(style: Style) -> Style:
+    """`style` without colours; bold, reverse and the like stay."""
+    return Style(
+        bold=style.bold,
+        dim=style.dim,
+        italic=style.italic,
+        underline=style.underline,
+        strike=style.strike,
+        reverse=style.reverse,
+        meta=style.meta or None,
+    )
+
+
+class PlainFilter(LineFilter):
+    """Takes every colour out of what Textual draws (NO_COLOR): not even the terminal's default ones are named."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """See `LineFilter`."""
+        del background
+        return [Segment(text, None if style is None else plain(style), control) for text, style, control in segments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +202,17 @@ class Look:
     glyphs: Glyphs
     dark: bool = True
     few_colours: bool = False
+    no_colours: bool = False
     _styles: dict[tuple[str, str], Style] = field(default_factory=dict)
 
     def style(self, fg: str, bg: str = "") -> Style:
         """The style named `fg` on the ground named `bg`. Raises KeyError for a name that is not there."""
         known = self._styles.get((fg, bg))
         if known is None:
-            known = self._styles[fg, bg] = _style(self._palette, fg, bg)
+            known = _style(self._palette, fg, bg)
+            if self.no_colours:
+                known = plain(known) + _PLAIN_GROUNDS.get(bg, Style())
+            self._styles[fg, bg] = known
         return known
 
     @property

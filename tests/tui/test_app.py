@@ -58,6 +58,8 @@ async def test_every_screen_at_every_size(kind: str, size: tuple[int, int]) -> N
             keys.TRIAGE: "what ",
             keys.EVIDENCE: "log train.log",
             keys.COMPARE: "2 runs in one chart",
+            keys.LAYERS: "update ratio",
+            keys.EXPERTS: "MaxVio",
             keys.LOG: "iteration",
             keys.ALERTS: "open ones first",
             keys.INVENTORY: "status   signal",

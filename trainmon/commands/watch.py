@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from trainmon.commands import completing
+from trainmon.commands.alert_options import alert_options, config_of_user, wanted_by
 from trainmon.commands.common import EXIT, fail, history_option, keep_history, limit_options, limits_of, stop_printing
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
+from trainmon.commands.terminal_options import set_pace, terminal_options
 
 if TYPE_CHECKING:
+    from trainmon.monitor.session import Monitor
+    from trainmon.monitor.sinks.settings import AlertSettings
     from trainmon.monitor.slurm.everywhere import Jobs
     from trainmon.monitor.snapshot import RunSnapshot
     from trainmon.monitor.thresholds import Thresholds
+    from trainmon.monitor.user_config import UserConfig
+    from trainmon.tui.app import TrainmonApp
+
+# What waits when the screens are left (a mail, a command that runs) holds the shell up at most so long.
+_PATIENCE_S = 5.0
 
 
 @click.command(epilog=EXIT)
@@ -36,6 +46,8 @@ if TYPE_CHECKING:
     metavar="FILE.prom",
     help="With --headless: keep a node-exporter text file up to date.",
 )
+@alert_options
+@terminal_options
 @limit_options
 @job_options
 @history_option
@@ -50,6 +62,7 @@ def watch(
     window: int | None,
     no_slurm: bool,
     pid: int | None,
+    alert_flags: Mapping[str, object],
 ) -> None:
     """Watch runs live. Press ? for the keys, q to quit.
 
@@ -57,9 +70,12 @@ def watch(
     one: all runs below here.
     """
     limits = limits_of(threshold, window)
+    config = config_of_user()
+    alerts = wanted_by(config, alert_flags)
     jobs = job_watch_of(no_slurm, pid)
     if headless:
         from trainmon.monitor.headless import run_headless
+        from trainmon.monitor.sinks.base import SinkError
 
         try:
             status = run_headless(
@@ -71,7 +87,10 @@ def watch(
                 prometheus=prometheus,
                 jobs=jobs,
                 on_end=keep_history,
+                alerts=alerts,
             )
+        except SinkError as error:
+            fail(str(error))
         except BrokenPipeError:
             stop_printing()
             status = 0
@@ -80,7 +99,7 @@ def watch(
         raise click.UsageError("--records, --until-idle and --prometheus go with --headless")
     if not sys.stdout.isatty():
         fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
-    show(list(targets), limits, jobs, on_end=keep_history)
+    show(list(targets), limits, jobs, on_end=keep_history, config=config, alerts=alerts)
 
 
 def show(
@@ -88,9 +107,12 @@ def show(
     limits: Thresholds,
     jobs: Jobs | None = None,
     on_end: Callable[[Sequence[RunSnapshot]], None] | None = None,
+    config: UserConfig | None = None,
+    alerts: AlertSettings | None = None,
 ) -> None:
     """Opens the screens on `targets`, until they are left. `jobs`: who says what the runs' jobs do; `on_end`: is given
-    the runs as they were at last."""
+    the runs as they were at last; `config`: the user's, read where it is not given; `alerts`: who is told of what."""
+    set_pace()
     from trainmon.monitor.session import Monitor
     from trainmon.tails.stdin_source import take_stdin
 
@@ -101,15 +123,36 @@ def show(
         except OSError as error:
             fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
     session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd, jobs=jobs)
-    from trainmon.tui.app import TrainmonApp
-
-    app = TrainmonApp(session)
+    app = _app_on(session, config or config_of_user(), alerts)
     session.start()
     try:
         app.run()
     finally:
         session.stop()
+        if app.alerting is not None:
+            app.alerting.close(_PATIENCE_S)
         if on_end is not None:
             on_end(session.latest().runs)
     if app.return_code:
         sys.exit(app.return_code if app.return_code > 128 else 2)
+
+
+def _app_on(session: Monitor, config: UserConfig, alerts: AlertSettings | None) -> TrainmonApp:
+    """The screens, with the user's keys, and with whoever is to be told of alerts."""
+    from trainmon.tui.app import TrainmonApp
+    from trainmon.tui.keymap import key_map_of
+
+    app = TrainmonApp(session, key_map=key_map_of(config.keys))
+    if alerts is None:
+        return app
+    from trainmon.monitor.sinks.alerting import Alerting
+    from trainmon.monitor.sinks.base import SinkError, Surroundings
+    from trainmon.tails.clock import SystemClock
+
+    around = Surroundings(SystemClock(), app.trouble.put, app.send_to_terminal, os.environ)
+    try:
+        app.alerting = Alerting(alerts, around, session, session.is_alive)
+    except SinkError as error:
+        session.stop()
+        fail(str(error))
+    return app

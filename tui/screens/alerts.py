@@ -139,7 +139,7 @@ class AlertsScreen(FilteredScreen):
         unseen = sum(not (one.episode.recovered or one.episode.acknowledged) for one in entries)
         head = [Span(" all alerts", "title"), Span(f"  {unseen} open of {len(entries)}, open ones first", "muted")]
         if self.words:
-            head.append(Span(f"  with {self.words}; Esc shows all", "muted"))
+            head.append(Span(f"  with {self.words}; {self.shown_key('back')} shows all", "muted"))
         self.query_one("#head", TextLines).show([head])
         nothing = "no alert holds these words" if self.words else "nothing unusual so far"
         self.pane.show(entries, self.monitor.clock.wall(), nothing)

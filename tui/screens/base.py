@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import BindingsMap, BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widget import Widget
@@ -98,6 +98,10 @@ class MonitorScreen(Screen[None]):
         """Of this terminal."""
         return self.monitor.look.glyphs
 
+    def shown_key(self, name: str) -> str:
+        """How a person reads the key of the action `name`."""
+        return self.monitor.key_map.shown(name)
+
     # What the app calls --------------------------------------------------------------------------------
 
     def show(self, fleet: FleetSnapshot) -> None:
@@ -123,9 +127,22 @@ class MonitorScreen(Screen[None]):
     def on_mount(self) -> None:
         """The widgets are there now; everything is drawn once the first size is known."""
         self._parts = len(self.walk_children())
+        self._take_keys()
         self._begin()
         self._begun.set()
         self.call_after_refresh(self._begin)
+
+    def _take_keys(self) -> None:
+        """The keys of the user's configuration in place of those of the class."""
+        key_map = self.monitor.key_map
+        if key_map.keys is keys.KEYS:
+            return
+        ours = {key.id for key in keys.KEYS}
+        kept = [
+            binding for some in self._bindings.key_to_bindings.values() for binding in some if binding.id not in ours
+        ]
+        self._bindings = BindingsMap([*kept, *key_map.bindings(self.KIND)])
+        self.refresh_bindings()
 
     def _begin(self) -> None:
         panes = self.panes()

@@ -48,7 +48,7 @@ class EvidenceScreen(RunCharted):
         del fleet
         found = self._find(run)
         if found is None:
-            text = "this episode was withdrawn: what came later made it no fault. Esc goes back"
+            text = f"this episode was withdrawn: what came later made it no fault. {self.shown_key('back')} goes back"
             self.query_one("#title", TextLines).show([[Span(f" {text}", "warn")]])
             return
         moved = self.found is None or found.place != self.found.place

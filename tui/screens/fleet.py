@@ -115,7 +115,7 @@ class FleetScreen(MonitorScreen):
     def _nothing(self, fleet: FleetSnapshot, rows: list[Row]) -> str:
         if rows:
             why = "no run is in trouble" if self.only_troubled and not self.filter_text else "no run matches the filter"
-            return f"{why}; Esc shows all runs again"
+            return f"{why}; {self.shown_key('back')} shows all runs again"
         if fleet.reading:
             return f"reading: {fleet.status}" if fleet.status else "looking for runs and reading them"
         return fleet.status or "no runs found; name log files, folders or globs: trainmon watch TARGET..."

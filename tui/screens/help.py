@@ -11,6 +11,7 @@ from trainmon.tui import keys
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.filter import NUMBERS, TEXTS
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.keymap import KeyMap
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.span import Line, Span, fit, wrap
 from trainmon.tui.widgets.panes import TextLines, TextList
@@ -38,9 +39,12 @@ class HelpScreen(MonitorScreen):
     def draw(self, fleet: FleetSnapshot) -> None:
         """See `MonitorScreen`."""
         del fleet
-        self.query_one("#head", TextLines).show([[Span(" help", "title"), Span("  j k scroll, Esc back", "muted")]])
+        down, up, back = (self.shown_key(name) for name in ("down", "up", "back"))
+        self.query_one("#head", TextLines).show(
+            [[Span(" help", "title"), Span(f"  {down} {up} scroll, {back} back", "muted")]]
+        )
         pane = self.query_one("#text", TextList)
-        text = help_lines(self.asked_on, self.app.size.width, self.glyphs)
+        text = help_lines(self.asked_on, self.app.size.width, self.glyphs, self.monitor.key_map)
         if text != pane.text:
             pane.show(text)
 
@@ -49,13 +53,11 @@ class HelpScreen(MonitorScreen):
         self.action_back()
 
 
-def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
+def help_lines(asked_on: str, width: int, glyphs: Glyphs, key_map: KeyMap) -> list[Line]:
     """All keys, those of the screen `asked_on` first; then the signs."""
-    here = [key for key in keys.keys_of(asked_on) if not key.id.startswith("chart.") or key.id == "chart.1"]
+    here = [key for key in key_map.of(asked_on) if _is_shown(key)]
     lines = _section(f"keys of the {asked_on} screen", here, width, glyphs)
-    others = [key for key in keys.KEYS if asked_on not in key.screens and not key.id.startswith("chart.")]
-    if asked_on != keys.RUN:
-        others.append(next(key for key in keys.KEYS if key.id == "chart.1"))
+    others = [key for key in key_map.keys if asked_on not in key.screens and _is_shown(key)]
     lines += [[], *_section("on other screens", others, width, glyphs, where=True)]
     lines += [[], [Span(" signs", "heading")]]
     meanings = {
@@ -91,10 +93,17 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs) -> list[Line]:
     return lines
 
 
+def _is_shown(key: keys.Key) -> bool:
+    """A row of keys that do the same stands as one, and what has no key needs no help."""
+    return bool(key.keys) and (not key.id.startswith("chart.") or key.id == "chart.1" or not keys.is_as_made(key))
+
+
 def _section(title: str, entries: list[keys.Key], width: int, glyphs: Glyphs, where: bool = False) -> list[Line]:
     lines: list[Line] = [[Span(f" {title}", "heading")]]
     for key in entries:
-        text = "enlarge a chart; the same key shows all again" if key.id == "chart.1" else key.help
+        text = key.help
+        if key.id == "chart.1" and keys.is_as_made(key):
+            text = "enlarge a chart; the same key shows all again"
         if where:
             text = f"{text} ({', '.join(key.screens)})"
         shown = keys.shown_keys(key, ascii_only=not glyphs.braille)

@@ -89,7 +89,8 @@ class LogScreen(RunBound):
         """The next line with the words searched for, wherever it is in the file."""
         words, line = self.view.words or self.sought, self.pane.current or self._before
         if not words:
-            self.notify("/ asks for words to search; n and N then go from one line with them to the next")
+            asks, after, before = (self.shown_key(name) for name in ("filter", "step.next", "step.previous"))
+            self.notify(f"{asks} asks for words to search; {after} and {before} then go from one line to the next")
             return
         if line is None or (self.search is not None and not self.search.is_done):
             return
@@ -103,7 +104,8 @@ class LogScreen(RunBound):
         if search is None or run is None:
             return
         if not search.is_done:
-            self.query_one("#keys", KeyBar).show_message([Span(f" searching, at line {search.at}; Esc stops", "value")])
+            text = f" searching, at line {search.at}; {self.shown_key('back')} stops"
+            self.query_one("#keys", KeyBar).show_message([Span(text, "value")])
             self.set_timer(_SEARCH_LOOK_S, self._look)
             return
         self.search = None

@@ -40,7 +40,8 @@ class RunBound(MonitorScreen):
         row = self.subject_row()
         width, glyphs = self.app.size.width, self.glyphs
         if row is None:
-            gone = [Span(f" {glyphs.verdicts[Verdict.NO_DATA]} this run is no longer there; Esc goes back", "warn")]
+            text = f"this run is no longer there; {self.shown_key('back')} goes back"
+            gone = [Span(f" {glyphs.verdicts[Verdict.NO_DATA]} {text}", "warn")]
             self.query_one("#head", TextLines).show([gone])
             return
         age_s = row.age_s + self.monitor.aged_s()

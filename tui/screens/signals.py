@@ -17,7 +17,7 @@ from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.slots import family
 from trainmon.tui.span import Line, Span, fit
 from trainmon.tui.widgets.filter_bar import FilterBar
-from trainmon.tui.widgets.lines import LineList, look_of
+from trainmon.tui.widgets.lines import LineList, key_map_of, look_of
 from trainmon.tui.widgets.panes import TextLines
 
 
@@ -66,7 +66,7 @@ class SignalList(LineList):
 
     def empty(self) -> list[Line]:
         """Nothing to choose from."""
-        return [[Span("  no signal matches; Esc shows all", "muted")]]
+        return [[Span(f"  no signal matches; {key_map_of(self).shown('back')} shows all", "muted")]]
 
 
 class SignalsScreen(FilteredScreen, RunBound):
@@ -102,7 +102,8 @@ class SignalsScreen(FilteredScreen, RunBound):
         matching = [name for name in names if all(word in name.lower() for word in words)]
         families = [views for name in matching if (views := family(run, name))]
         self.pane.show(families, tuple(self.monitor.added))
-        text = f"  {len(families)} of {len(names)}; Enter draws one on the run's screen, or no longer"
+        draws = self.shown_key("open")
+        text = f"  {len(families)} of {len(names)}; {draws} draws one on the run's screen, or no longer"
         self.query_one("#counts", TextLines).show([[Span(" signals", "title"), Span(text, "muted")]])
 
     def copied(self) -> str:

@@ -100,13 +100,14 @@ class TriageScreen(RunCharted):
         return lines
 
     def _where(self, run: RunSnapshot, step: TriageStep) -> str:
+        on = self.shown_key("step.next")
         if step.explains:
-            return "this explains it, the walk stops here; n goes on"
+            return f"this explains it, the walk stops here; {on} goes on"
         explaining = next((one for one in run.triage if one.explains), None)
         if explaining is None:
-            return "n next step"
+            return f"{on} next step"
         after = run.triage.index(step) > run.triage.index(explaining)
-        return f"{explaining.title} explains the symptom already" if after else "not the cause; n goes on"
+        return f"{explaining.title} explains the symptom already" if after else f"not the cause; {on} goes on"
 
     def _limits(self, run: RunSnapshot, step: TriageStep) -> list[str]:
         """The thresholds of the checks whose episodes the step names."""

@@ -6,9 +6,9 @@ from textual import events
 from textual.strip import Strip
 from textual.widget import Widget
 
-from trainmon.tui.keys import FLEET, Key, keys_of, shown_keys
+from trainmon.tui.keys import FLEET, Key, shown_keys
 from trainmon.tui.span import Line, Span
-from trainmon.tui.widgets.lines import look_of
+from trainmon.tui.widgets.lines import key_map_of, look_of
 
 _ALWAYS = ("back", "help", "quit")
 
@@ -31,7 +31,11 @@ class KeyBar(Widget):
 
     def fitting(self, width: int) -> list[Key]:
         """Help, quit and back always; of the others those that come first in the table."""
-        every = [key for key in keys_of(self.kind) if key.label and (self.kind, key.id) != (FLEET, "back")]
+        every = [
+            key
+            for key in key_map_of(self).of(self.kind)
+            if key.label and key.keys and (self.kind, key.id) != (FLEET, "back")
+        ]
         last = [key for key in every if key.id in _ALWAYS]
         room = width - sum(_cells(key) for key in last) - 1
         first = []

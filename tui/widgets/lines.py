@@ -11,17 +11,24 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from trainmon.tui.keymap import KeyMap
 from trainmon.tui.look import Look
 from trainmon.tui.span import Line
 
 
 class _HasLook(Protocol):
     look: Look
+    key_map: KeyMap
 
 
 def look_of(widget: Widget) -> Look:
     """The look of the app that `widget` belongs to."""
     return cast("_HasLook", widget.app).look
+
+
+def key_map_of(widget: Widget) -> KeyMap:
+    """The keys of the app that `widget` belongs to."""
+    return cast("_HasLook", widget.app).key_map
 
 
 class LineList(Widget, can_focus=True):

@@ -1,0 +1,1 @@
+"""Where alerts go: what is worth telling (`bus`), to whom (one small module a sink, listed in `registry`)."""
