@@ -9,9 +9,11 @@ import numpy as np
 from trainmon.monitor.derive_base import DerivationRule, DraftLike
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.rows import BoolArray
+from trainmon.monitor.signals import BY_ID
 from trainmon.tails.record import FloatArray
 
 _EPS = 1e-12
+_OWN_RULE = ("loss.sum", "loss.tokens", "grad.rank_norm")
 _FAMILIES = ("loss.rank", "sys.rank_memory", "sys.rank_step_time", "sys.comm_wait", "sys.data_wait")
 
 
@@ -32,6 +34,7 @@ class RankRule(DerivationRule):
 
     def apply(self, draft: DraftLike) -> None:
         """Puts `loss.worst_rank`, `sys.step_time`, `sys.peak_memory`, `sys.straggler` and the longest waits."""
+        self._others(draft)
         self._max(draft, "loss.rank", SignalKey("loss.worst_rank"))
         self._max(draft, "sys.rank_memory", SignalKey("sys.peak_memory"))
         self._max(draft, "sys.comm_wait", SignalKey("sys.comm_wait"))
@@ -41,12 +44,43 @@ class RankRule(DerivationRule):
             ratio = _over_rows(np.nanmax, times) / (_over_rows(np.nanmedian, times) + _EPS)
             draft.put(SignalKey("sys.straggler"), ratio, "slowest rank's step time over the median rank's (D10)")
 
+    def _others(self, draft: DraftLike) -> None:
+        """Any other signal that ranks report: its sum or maximum as the table says; else the value they agree on."""
+        for family, keys in list(draft.families.items()):
+            if family in _FAMILIES or family in _OWN_RULE or family not in BY_ID or len(keys) < 2:
+                continue
+            wholes: dict[SignalKey, list[SignalKey]] = {}
+            for key in keys:
+                if any(name == "rank" for name, _ in key.labels):
+                    whole = SignalKey(family, tuple(label for label in key.labels if label[0] != "rank"))
+                    wholes.setdefault(whole, []).append(key)
+            for whole, ranked in wholes.items():
+                if draft.wants(whole):
+                    self._reduce(draft, whole, ranked)
+
+    def _reduce(self, draft: DraftLike, whole: SignalKey, ranked: list[SignalKey]) -> None:
+        step = self._steps.setdefault(str(whole), RankStep())
+        table = np.array(list(step.gather(draft, ranked).values()))
+        if len(table) < 2:
+            return
+        how = BY_ID[whole.signal].reduction
+        if how == "sum":
+            values, words = _over_rows(np.nansum, table), "sum"
+        elif how == "max":
+            values, words = _over_rows(np.nanmax, table), "maximum"
+        else:
+            values = _over_rows(np.nanmax, table)
+            values[values != _over_rows(np.nanmin, table)] = np.nan
+            words = "what they agree on"
+        draft.put(whole, values, f"{words} over the ranks of {whole.signal} (D2)")
+
     def _max(self, draft: DraftLike, family: str, key: SignalKey) -> FloatArray | None:
         keys = [key for key in draft.families.get(family, ()) if key.labels]
         if not keys:
             return None
         table = np.array(list(self._steps[family].gather(draft, keys).values()))
-        draft.put(key, _over_rows(np.nanmax, table), f"maximum over the ranks of {family} (D2)")
+        if family == key.signal or key not in draft.columns:  # whole step times tell more than compute times
+            draft.put(key, _over_rows(np.nanmax, table), f"maximum over the ranks of {family} (D2)")
         return table
 
 

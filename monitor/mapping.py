@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from importlib import resources
 
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.key_parts import Parts, has_part, of_part, without_rank
 from trainmon.monitor.signals import BY_ID
 
 # Factors into the unit of the signal (monitor/signals.py).
@@ -45,6 +46,10 @@ _BY_SIZE: dict[str, tuple[tuple[float, float], ...]] = {
 
 _BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _LABELS = re.compile(r"\{([^{}]*)\}$")
+# What a bracket says of whose number it is: loss[rank=3], loss (layer 2).
+_OF_WHOM = re.compile(
+    r"(?:rank|worker|gpu|device|proc|process|layer|block|expert|source|domain|dataset|modality|task)[ _=:]*[\w.-]+"
+)
 # "tokens per sec" ends in no unit, "timing in s" does.
 _LAST_WORD = re.compile(
     r"^(.*\S)(?<![ _/]per)(?<![ _/]over)[ _](us|ms|s|sec|secs|seconds|gb|gib|mb|mib|bytes|pct|percent|tflops)$"
@@ -53,6 +58,7 @@ _IN = re.compile(r"[ _]in$")
 _PER_STEP = re.compile(r"(us|ms|s|sec|secs|seconds)/(?:it|iter|iteration|step)")
 _DATA_TIME = re.compile(r"(?:last )?data(?: (?:time|loading|wait))?")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
+_EQUALS = re.compile(r"(?<=[a-z])=(?=\w)")
 _BLANKS = re.compile(r"[_\-.\s]+")
 _RUN_PREFIX = re.compile(r"^.{1,200} - (?=\S)")
 _LEADING = re.compile(
@@ -64,6 +70,13 @@ _RANK_SIGNAL = {
     "sys.step_time": "sys.rank_step_time",
     "sys.peak_memory": "sys.rank_memory",
 }
+_WHOLE_SIGNAL = {part: whole for whole, part in _RANK_SIGNAL.items()}
+_LABEL_NAMES = dict.fromkeys(("worker", "gpu", "proc", "process", "global_rank", "rank_id", "worker_id"), "rank") | {
+    "domain": "source", "data_source": "source"
+}  # fmt: skip
+_BY_GROUP = {"source": "loss.source", "modality": "loss.modality"}
+# Told by a rank alone: the same words without one are no signal of the run.
+_OF_RANKS = frozenset(("loss.rank", "sys.rank_step_time", "sys.rank_memory"))
 _EVALUATION = re.compile(r"(?:eval|evaluation|val|valid|validation|test|dev|holdout|heldout)(?:[ /]|$)")
 
 
@@ -116,14 +129,17 @@ def _split(raw: str) -> tuple[str, str, dict[str, str]]:
     labels: dict[str, str] = {}
     found = _LABELS.search(raw)
     if found:
-        labels = dict(part.split("=", 1) for part in found.group(1).split(",") if "=" in part)
+        pairs = (part.split("=", 1) for part in found.group(1).split(",") if "=" in part)
+        labels = {name.strip(): value.strip(" \"'") for name, value in pairs}
         raw = raw[: found.start()]
     text = _CAMEL.sub(" ", raw.strip()).lower()
     unit = ""
     found = _BRACKETS.search(text)
     if found:
         unit, text = found.group(1).strip(), text[: found.start()]
-    else:
+        if _OF_WHOM.fullmatch(unit):
+            unit, text = "", f"{text}/{re.sub('[=:]', ' ', unit)}"
+    if not unit:
         found = _LAST_WORD.match(text)
         if found:
             text, unit = _IN.sub("", found.group(1)), found.group(2)
@@ -131,7 +147,7 @@ def _split(raw: str) -> tuple[str, str, dict[str, str]]:
         unit = text
     elif found := _PER_STEP.fullmatch(text):
         text, unit = "time/step", found.group(1)
-    return _BLANKS.sub(" ", text).strip(), unit, labels
+    return _BLANKS.sub(" ", _EQUALS.sub(" ", text)).strip(), unit, labels
 
 
 def _candidates(text: str) -> Iterable[str]:
@@ -162,6 +178,48 @@ def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
     return None
 
 
+_Hit = tuple[int, str, dict[str, str]]
+
+
+def _look_up_unit(text: str, unit: str) -> _Hit | None:
+    hit = _look_up(f"{text}({unit})" if unit and f"{text}({unit})" in _aliases().exact else text)
+    return _aliases_of_whole(text, unit) if hit is None and unit else hit
+
+
+def _look_up_parts(text: str, unit: str) -> tuple[_Hit | None, str]:
+    """The alias of a key and its unit, whatever rank, layer and expert it names and wherever it names them.
+
+    A pattern that tells them itself goes first. One that leaves them aside is none: it would give one rank's (one
+    layer's) number as the run's.
+    """
+    whole = _look_up_unit(text, unit)
+    if whole is not None and whole[2].keys() & _WHOSE:
+        return whole, unit
+    ranked = None if text.startswith("system") else without_rank(text)
+    if ranked is not None:
+        return _of_rank(ranked, unit)
+    if has_part(text):
+        part = of_part(text)
+        if part is not None:
+            return (1000, *part), unit
+        return (whole if whole is not None and (whole[2] or whole[0] < 1000) else None), unit
+    return whole, unit
+
+
+_WHOSE = frozenset(("rank", "layer", "expert", "device", "shard"))
+
+
+def _of_rank(ranked: Parts, unit: str) -> tuple[_Hit | None, str]:
+    """As `_look_up_parts`, of a key that a rank was taken out of; a unit may stand at the end of what is left."""
+    rest = ranked.rest
+    if not unit:
+        rest, unit, _ = _split(rest)
+    if ranked.is_card and (hit := _look_up_unit(f"gpu {rest}", unit)) is not None and hit[1].startswith("device."):
+        return (hit[0], hit[1], hit[2] | {"device": ranked.labels["rank"]}), unit
+    hit, unit = _look_up_parts(rest, unit)
+    return (None if hit is None else (hit[0], hit[1], hit[2] | ranked.labels)), unit
+
+
 def _aliases_of_whole(text: str, unit: str) -> tuple[int, str, dict[str, str]] | None:
     """A key that is listed with its unit, such as ``step ms``."""
     hit = _aliases().exact.get(f"{text} {unit}")
@@ -182,9 +240,7 @@ def map_key(raw: str) -> Mapped:
         return Mapped(SignalKey(raw))  # a bare "time" is as often a clock as a duration
     if text in ("memory", "mem", "gpu memory", "gpu mem", "peak memory", "memory/max active") and unit in _SHARE:
         return Mapped(SignalKey("sys.memory_share"), 0.01, rank=0)
-    hit = _look_up(f"{text}({unit})" if unit and f"{text}({unit})" in _aliases().exact else text)
-    if hit is None and unit:
-        hit = _aliases_of_whole(text, unit)
+    hit, unit = _look_up_parts(text, unit)
     if hit is None:
         return Mapped(SignalKey(raw))
     place, signal, named = hit
@@ -192,9 +248,16 @@ def map_key(raw: str) -> Mapped:
         signal, place = "sys.memory_share", place + 3000  # what is allocated tells the share better, where it is logged
     if signal == "sys.peak_memory" and unit in _SHARE:
         signal = "sys.memory_share"
-    named |= labels
-    if "rank" in named and signal in _RANK_SIGNAL:
-        signal = _RANK_SIGNAL[signal]
+    if signal == "sys.memory_share" and unit in _BYTES:
+        signal = "sys.peak_memory"
+    named |= {_LABEL_NAMES.get(name, name): value for name, value in labels.items()}
+    if signal == "loss.train":
+        signal = next((_BY_GROUP[name] for name in named if name in _BY_GROUP), signal)
+    if "rank" in named:
+        place -= signal == "sys.rank_step_time"  # what a rank computed tells a straggler better than its whole step
+        signal = _RANK_SIGNAL.get(signal, signal)
+    elif signal in _OF_RANKS:
+        return Mapped(SignalKey(raw))
     key = SignalKey(signal, tuple(sorted(named.items())))
     return _with_unit(key, unit, place)
 
@@ -240,12 +303,18 @@ class Mapper:
 
     def _lift_lone_rank(self, mapped: dict[str, Mapped]) -> None:
         # A log in which one rank alone speaks gives that rank's numbers as the run's: there is nothing to reduce.
-        for whole, part in _RANK_SIGNAL.items():
-            ranks = [raw for raw, found in mapped.items() if found.key.signal == part]
-            taken = SignalKey(whole) in self._owner or any(found.key.signal == whole for found in mapped.values())
-            if len(ranks) == 1 and not taken and dict(mapped[ranks[0]].key.labels).get("rank"):
-                lone = mapped[ranks[0]]
-                mapped[ranks[0]] = replace(lone, key=SignalKey(whole), rank=lone.rank + 2000)
+        ranked = {raw: found for raw, found in mapped.items() if dict(found.key.labels).get("rank")}
+        if len({dict(found.key.labels)["rank"] for found in ranked.values()}) != 1:
+            return
+        keys = {found.key for found in mapped.values()}
+        for raw, lone in ranked.items():
+            signal = _WHOLE_SIGNAL.get(lone.key.signal, lone.key.signal)
+            if lone.key.signal == "grad.rank_norm" and len(lone.key.labels) > 1:
+                continue  # of one part of the model
+            whole = SignalKey(signal, tuple(label for label in lone.key.labels if label[0] != "rank"))
+            if whole not in self._owner and whole not in keys:
+                mapped[raw] = replace(lone, key=whole, rank=lone.rank + 2000)
+                keys.add(whole)
 
     def _lift_reserved(self, mapped: dict[str, Mapped]) -> None:
         # Reserved memory is the run's memory where the log has no other.
@@ -271,4 +340,7 @@ class Mapper:
         aux = SignalKey("loss.aux", (("name", raw),))
         if mapped.key.signal == "loss.train" and aux not in self._owner and mapped.rank >= 1000:
             return Mapped(aux, rank=mapped.rank)
+        step = SignalKey("sys.step_time", mapped.key.labels)
+        if mapped.key.signal == "sys.rank_step_time" and step not in self._owner:
+            return replace(mapped, key=step)  # beside its compute time: the slowest one's is the run's
         return Mapped(SignalKey(raw))

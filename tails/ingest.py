@@ -214,6 +214,8 @@ class Ingest:
 
     def _tell_of_losses(self, out: Parsed) -> None:
         for loss in self.splitter.losses:
+            if loss.is_hole and self.splitter.is_utf16:
+                continue  # every other byte of such a file is one
             text = "NUL bytes were dropped here: a hole left by a truncation, or by a crash"
             if not loss.is_hole:
                 text = f"a line of over {self.splitter.limit >> 20} MiB; only its head was kept"

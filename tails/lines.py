@@ -62,7 +62,9 @@ class LineSplitter:
         self.line_no = 1
         self.nul_bytes = 0
         self.cut_lines = 0
+        self.is_utf16 = False  # the file begins with that byte-order mark: its NULs are no hole
         self.losses: list[Loss] = []  # where the first NULs were dropped, and each line that was cut; the owner clears
+        self._begin = b""
         self._offset = 0
         self._pending = bytearray()  # the last line so far; a "\r" at its end is undecided
         self._pending_offset = 0
@@ -95,6 +97,9 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[Chunk]:
         """The whole lines that `data`, the next bytes of the file, completes."""
+        if len(self._begin) < 2:
+            self._begin += data[: 2 - len(self._begin)]
+            self.is_utf16 = self._begin in _BOMS[1:]
         out: list[Chunk] = []
         size = min(_PIECE_BYTES, self.limit)  # so that only a line begun in an earlier piece can be over-long
         for start in range(0, len(data), size):

@@ -76,9 +76,13 @@ _POD = re.compile(  # stern: pod and container
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
-_ON_HOST = re.compile(
-    r"\s*(?!step|iter|epoch|rank)[a-z][\w.]*(?:-[\w.]+)*-\d+\s+(?=(?:global_?)?(?:step|iter|epoch))", re.I
+# A word with a digit right before the word for the step: a host, a worker, a task, however it is fenced.
+_WHO = re.compile(
+    r"(?!\W?(?:global|train|step|iter|epoch|rank|batch|update|loss|default))(?=\S*\d)[\[<(]?(?P<name>[A-Za-z][\w.-]{0,200})"
+    r"(?::(?P<rank>\d+))?[\]>)]?(?: \(\d+\))?(?:[:>]|\s*\|)?\s+(?=(?:global[_ ]?)?(?:step|iter(?:ation)?|epoch)\b)",
+    re.IGNORECASE,
 )
+_WORKER = re.compile(r"(?:gpu|worker|proc|process|device|npu|trainer|task)[-_.]?(\d{1,6})", re.IGNORECASE)
 _HOST = re.compile(r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
 _LOGGER = re.compile(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
@@ -128,6 +132,9 @@ def read_prefix(text: str) -> Prefix:
     match = _SRUN.match(text)
     if match is not None:
         rank, at, is_bare = match.group(1), match.end(), True
+    elif (match := _WHO.match(text)) is not None:
+        at = match.end()
+        rank = _rank_of(match)
     elif text[:1] not in _STARTERS or text[:1].isalnum():
         match = _HOST.match(text) or _SERVICE.match(text) or _POD.match(text)
         if match is None and (text[:1] in "-=" or text[:1] > "\x7f"):
@@ -157,11 +164,18 @@ def read_prefix(text: str) -> Prefix:
         match = _LOGGER.match(text, at + (len(text[at:]) - len(text[at:].lstrip()) if at < len(text) else 0))
         if match is not None:
             at = match.end()
-        if kind is not TimeKind.NONE and (match := _ON_HOST.match(text, at)) is not None:
-            at = match.end()
+        words = at + len(text[at:]) - len(text[at:].lstrip())
+        if kind is not TimeKind.NONE and (match := _WHO.match(text, words)) is not None:
+            at, rank = match.end(), rank or _rank_of(match)
         while text[at : at + 1] in (" ", "\t") and text[at + 1 : at + 2] not in (" ", "\t"):
             at += 1
     return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare) if at else NO_PREFIX
+
+
+def _rank_of(who: re.Match[str]) -> str:
+    """The rank in a word for who wrote the line, "" where it names but a host."""
+    worker = _WORKER.fullmatch(who["name"])
+    return who["rank"] or (worker.group(1) if worker is not None else "")
 
 
 _LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -20,6 +21,11 @@ GRAD = SignalKey("grad.norm")
 COMPANIONS = ("grad.", "optim.lr", "optim.loss_scale", "sys.", "device.", "count.", "moe.", "loss.", "param.")
 VANISHING = ("grad.norm", "optim.lr")  # only with these is a missing loss noticed: they come once a step
 GAPS_OF_HISTORY = 5
+# These go with the loss when it is lost: their absence beside a NaN does not make the row one of another table.
+LOST_WITH_IT = ("loss.", "grad.", "param.", "tensor.", "update.")
+MOST_NEIGHBOURS = 8
+TOGETHER = 3
+MOST_HELD = 200
 
 
 class LossNonFinite(Detector):
@@ -53,6 +59,8 @@ class LossNonFinite(Detector):
         self.gap = 0
         self.longest_gap = 0
         self.with_others = False
+        self.neighbours = _Neighbours()
+        self.sparse = _Sparse()
         self.attempt: int | None = None
 
     def update(self, frame: Frame) -> Iterable[Finding]:
@@ -67,14 +75,20 @@ class LossNonFinite(Detector):
         loss = column if column is not None else np.full(len(frame), np.nan)
         marks = frame.marks.get(LOSS)
         others_from = self._others_from(frame, loss)
+        self.neighbours.meet(frame)
         clean = marks is None and bool(((loss > 0) & (loss < np.inf)).all())
         if clean and not any(run.count for run in self.runs.values()):
             self.good += len(loss)
             self.nonzero += len(loss)
+            self.neighbours.all_good(frame)
+            if self.sparse.period is None and len(loss):
+                for row in range(min(len(loss), 2)):
+                    self._good_again(frame, row, float(loss[row]), found)
+            self.sparse.gap = 0
             self.longest_gap = max(self.longest_gap, self.gap)
             self.gap = 0
             self.with_others = others_from < len(frame)
-            return ()
+            return in_order(found)
         self._walk(frame, loss, marks, beside, others_from, found)
         self.with_others = others_from < len(frame)
         return in_order(found)
@@ -87,7 +101,7 @@ class LossNonFinite(Detector):
         rows = [
             int(both[0])
             for key, values in frame.columns.items()
-            if key != LOSS and not key.signal.startswith(("progress.", "eval."))
+            if key != LOSS and not key.signal.startswith(("progress.", "eval.", *LOST_WITH_IT))
             if len(both := np.flatnonzero(good & np.isfinite(values)))
         ]
         return min(rows, default=len(frame))
@@ -119,11 +133,14 @@ class LossNonFinite(Detector):
         for key, values in frame.columns.items():
             if key != LOSS and key not in beside and not key.signal.startswith("progress."):
                 others |= np.isfinite(values)
+        near = self.neighbours.finite(frame)
         grad = frame.columns.get(GRAD)
         grad_ok = np.isfinite(grad) if grad is not None else np.zeros(len(loss), bool)
         grad_marks = frame.marks.get(GRAD)
         grad_bad = grad_marks >= Mark.NAN if grad_marks is not None else np.zeros(len(loss), bool)
         for row, (x, mark) in enumerate(zip(loss.tolist(), self._marks(loss, marks), strict=True)):
+            is_near = mark >= Mark.NAN and self.neighbours.tell(near, row)
+            self.neighbours.learn(near, row, mark, is_near=is_near)
             if mark == Mark.ABSENT:
                 if stepped[row]:
                     self._absent(frame, row, found)
@@ -135,11 +152,10 @@ class LossNonFinite(Detector):
                 self._number(frame, row, x, bool(grad_ok[row]), bool(grad_bad[row]), found)
             elif mark == Mark.NULL:
                 if alive[row] and self.good:
-                    self._count("null", frame, row, x, found)
-            elif alive[row] or (not others[row] and row < others_from):
+                    self._bad("null", frame, row, x, found)
+            elif alive[row] or is_near or (not others[row] and row < others_from):
                 # Other numbers of the step stand beside it, or the log has nothing else at all.
-                self.bad += 1
-                self._count("nonfinite", frame, row, x, found)
+                self._bad("nonfinite", frame, row, x, found)
 
     @staticmethod
     def _marks(loss: FloatArray, marks: MarkArray | None) -> list[int]:
@@ -147,7 +163,33 @@ class LossNonFinite(Detector):
             return [int(mark) for mark in marks.tolist()]
         return [Mark.ABSENT if x != x else Mark.NUMBER if abs(x) < np.inf else Mark.POS_INF for x in loss.tolist()]
 
+    def _bad(self, name: str, frame: Frame, row: int, x: float, found: Found) -> None:
+        """A loss that is NaN, Inf or null on a step's row, unless it is the gap of a column that is logged seldom."""
+        if abs(x) == np.inf:
+            self._replay(self.sparse.dense(), row, found)
+        elif self.sparse.is_gap(name, place(frame, row, x)):
+            if len(self.sparse.held) > MOST_HELD:
+                self._replay(self.sparse.dense(), row, found)
+            return
+        self.bad += 1
+        self._count(name, frame, row, x, found)
+
+    def _good_again(self, frame: Frame, row: int, x: float, found: Found) -> None:
+        self._replay(self.sparse.good(place(frame, row, x)), row, found)
+
+    def _replay(self, held: list[tuple[str, Place]], row: int, found: Found) -> None:
+        """What was held back while the rows could have been gaps turns out to have been losses."""
+        for name, at in held:
+            if name:
+                self.bad += 1
+                self.runs[name].hit(at, row, found)
+            else:
+                for run in self.runs.values():
+                    if run.count:
+                        run.end(at, row, found)
+
     def _number(self, frame: Frame, row: int, x: float, grad_ok: bool, grad_bad: bool, found: Found) -> None:
+        self._good_again(frame, row, x, found)
         self._calm("nonfinite", frame, row, x, found)
         self._calm("null", frame, row, x, found)
         if x == 0.0 and not grad_ok and (self.nonzero or grad_bad):
@@ -180,6 +222,12 @@ class LossNonFinite(Detector):
 
     def finish(self) -> Iterable[Finding]:
         """The last loss is not finite: a FAIL, however few there are."""
+        if self.sparse.held:  # what is held back counts if the log ends here; it may still go on
+            ahead = copy.copy(self)
+            ahead.runs, ahead.sparse = copy.deepcopy((self.runs, self.sparse))
+            late: Found = []
+            ahead._replay(ahead.sparse.dense(), 0, late)
+            return [*(one for _, one in late), *ahead.finish()]
         run = self.runs["nonfinite"]
         if run.count and run.first is not None and run.last is not None:
             what = f"the last loss is {run.words(run.last.value)} (step {run.last.step:.15g})"
@@ -209,6 +257,105 @@ class LossNonFinite(Detector):
         if not seen(view, "loss.train"):
             return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")
         return result(self, Verdict.PASS, f"{self.good:,} values, all finite", used=used)
+
+
+class _Sparse:
+    """Whether the loss is logged on every so many rows of a table that fills the others with NaN or null.
+
+    Told from the first three good values: as many rows without one between the first and the second as between the
+    second and the third. `period`: so many (0: the loss is on every row), None while it is not known; until then what
+    was bad is held back, with the good values between (named "").
+    """
+
+    def __init__(self) -> None:
+        self.period: int | None = None
+        self.gap = 0
+        self.held: list[tuple[str, Place]] = []
+        self._gaps: list[int] = []
+        self._good = 0
+
+    def is_gap(self, name: str, at: Place) -> bool:
+        """One more row without a loss: whether it may be a gap."""
+        self.gap += 1
+        if self.period is None:
+            self.held.append((name, at))
+            return True
+        return self.gap <= self.period
+
+    def good(self, at: Place) -> list[tuple[str, Place]]:
+        """A good value; gives what was held back and were no gaps."""
+        gap, self.gap = self.gap, 0
+        if self.period is not None:
+            return []
+        self._good += 1
+        self.held.append(("", at))
+        if self._good == 1:
+            return []
+        self._gaps.append(gap)
+        if not gap or len(set(self._gaps)) > 1:
+            return self.dense()
+        if len(self._gaps) == 2:
+            self.period, self.held = gap, []
+        return []
+
+    def dense(self) -> list[tuple[str, Place]]:
+        """The loss is on every row, as far as can be told: gives what was held back."""
+        if self.period is None:
+            self.period = 0
+        held, self.held = self.held, []
+        return held
+
+
+class _Neighbours:
+    """Keys of any name that stand on the loss's own rows: where they are, a step was logged.
+
+    A table that fills its gaps with NaN has the held-out loss on rows of its own; a progress bar repeats it on each.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[SignalKey, list[int]] = {}  # rows with a finite loss, rows at all
+
+    def meet(self, frame: Frame) -> None:
+        """Makes keys known: the first few that the log gives a number."""
+        if len(self._seen) >= MOST_NEIGHBOURS:
+            return
+        new = [
+            (int(rows[0]), key)
+            for key, values in frame.columns.items()
+            if key != LOSS and key not in self._seen and not key.signal.startswith(("progress.", *COMPANIONS))
+            if len(rows := np.flatnonzero(np.isfinite(values)))
+        ]
+        for _, key in sorted(new, key=lambda pair: pair[0])[: MOST_NEIGHBOURS - len(self._seen)]:
+            self._seen[key] = [0, 0]
+
+    def finite(self, frame: Frame) -> list[tuple[SignalKey, list[bool]]]:
+        """For each key whether it has a number on each row."""
+        return [(key, np.isfinite(frame.columns[key]).tolist()) for key in self._seen if key in frame.columns]
+
+    def all_good(self, frame: Frame) -> None:
+        """The loss is finite on every row."""
+        for key, counts in self._seen.items():
+            if key in frame.columns:
+                many = int(np.isfinite(frame.columns[key]).sum())
+                counts[0] += many
+                counts[1] += many
+
+    def learn(self, near: list[tuple[SignalKey, list[bool]]], row: int, mark: int, *, is_near: bool) -> None:
+        """One more row; one whose loss is not finite beside its neighbours does not count against them."""
+        if is_near:
+            return
+        for key, finite in near:
+            if finite[row]:
+                counts = self._seen[key]
+                counts[0] += mark == Mark.NUMBER
+                counts[1] += 1
+
+    def tell(self, near: list[tuple[SignalKey, list[bool]]], row: int) -> bool:
+        """Whether a key that comes with the loss is there on `row`."""
+        return any(
+            finite[row] and self._seen[key][0] >= TOGETHER and 10 * self._seen[key][0] >= 9 * self._seen[key][1]
+            for key, finite in near
+        )
 
 
 class _BadRun:

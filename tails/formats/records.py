@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from trainmon.tails.formats.at_the_end import told_end
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.config_facts import config_facts, fact_of_constant, looks_like_config
 from trainmon.tails.formats.kinds import RecordKind, Role, kind_of
@@ -45,6 +46,7 @@ class RecordReader:
         self._rows_seen = False
         self._rows_since_start = True
         self._step: float | None = None
+        self._ended = False
         self._voices = RankVoices()
 
     @property
@@ -57,6 +59,10 @@ class RecordReader:
         out, self.parsed = self.parsed, Parsed()
         out.blocks = self.table.take()
         out.records = sum(len(block) for block in out.blocks)
+        end = next(filter(None, map(told_end, out.blocks)), None) if not self._ended else None
+        if end is not None:
+            self._ended = True
+            out.notes.append(end)
         return out
 
     def read(

@@ -1,0 +1,37 @@
+"""Records that say how far the run is: at 100% of its steps it is finished, although no word says so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainmon.tails.formats.config_facts import fact_of_constant
+from trainmon.tails.record import Block, Note, NoteKind
+
+_DONE = {
+    "percentage": 100.0,
+    "percent": 100.0,
+    "progress_percent": 100.0,
+    "progress_pct": 100.0,
+    "percent_complete": 100.0,
+}
+
+
+def told_end(block: Block) -> Note | None:
+    """The end of the run, where a record of `block` gives 100% beside as many steps as its total.
+
+    A share alone is not enough: one that is rounded reaches 100 before the end, and evaluations have their own.
+    """
+    for key, done in _DONE.items():
+        share = block.columns.get(key)
+        if share is None:
+            continue
+        for name, total in block.columns.items():
+            if fact_of_constant(name) == "total_steps":
+                rows = np.flatnonzero((share == done) & (block.steps == total))
+                if len(rows):
+                    row = int(rows[0])
+                    step = float(block.steps[row])
+                    text = f"{key} is 100 at step {step:.15g} of as many"
+                    place = (int(block.lines[row]), int(block.offsets[row]))
+                    return Note(block.source, *place, NoteKind.FINISHED, text, step)
+    return None
