@@ -53,6 +53,7 @@ def test_picture(snap_compare: SnapCompare, kind: str, size: tuple[int, int], gl
         for key in WAYS[kind]:
             await pilot.press(key)
             await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
         await pilot.pause()
 
     assert snap_compare(make_app(glyphs=glyphs), run_before=go, terminal_size=size)

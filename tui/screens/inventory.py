@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Final
 
 from textual.app import ComposeResult
 from textual.widget import Widget
 
-from trainmon.monitor import inventory
+from trainmon.monitor import inventory, logging_cost
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.text import printable
 from trainmon.tui import keys, numbers
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.row import RunId
 from trainmon.tui.screens.of_run import RunBound
 from trainmon.tui.span import Line, Span, fit, wrap
 from trainmon.tui.widgets.lines import LineList, look_of
 from trainmon.tui.widgets.panes import TextLines
 
+DETAIL_ROWS: Final = 7
 _STATUS = {"missing": "warn", "derivable": "info", "present": "pass", "not applicable": "na"}
 _WORDS = {"missing": "missing", "derivable": "derived", "present": "logged", "not applicable": "n/a"}
 
@@ -78,17 +82,28 @@ def _every(steps: float) -> str:
     return ", every step" if steps == 1 else f", every {numbers.step(steps)} steps"
 
 
+def cost_lines(told: Sequence[str], width: int, rows: int) -> list[Line]:
+    """What the logging itself costs, and how seldom is enough: at most `rows` lines."""
+    wrapped = [part for text in told for part in wrap(printable(text, 400).strip(), max(10, width))]
+    return [[Span(f" {text}", "heading" if place == 0 else "muted")] for place, text in enumerate(wrapped[:rows])]
+
+
 class InventoryScreen(RunBound):
     """Gaps of the first priority on top."""
 
     KIND = keys.INVENTORY
     BINDINGS = keys.bindings_of(keys.INVENTORY)
 
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(run_id)
+        self._cost: tuple[str, ...] = ()
+        self._cost_of = ("", 0)
+
     def content(self) -> ComposeResult:
-        """The list; the row at the cursor in full; what is charted under its own name."""
+        """The list; the row at the cursor in full; what is charted under its own name; what logging costs."""
         yield TextLines(1, id="counts")
         yield InventoryList(id="rows")
-        yield TextLines(3, "bar", id="detail")
+        yield TextLines(DETAIL_ROWS, "bar", id="detail")
 
     def panes(self) -> list[Widget]:
         """The list."""
@@ -116,7 +131,28 @@ class InventoryScreen(RunBound):
                 lines.append([Span(f" {text}", "value" if place == 0 else "text")])
         if other:
             lines.append([Span(" other keys: ", "key"), Span(fit(other, max(1, width - 14), self.glyphs.ellipsis))])
-        self.query_one("#detail", TextLines).show(lines)
+        detail = self.query_one("#detail", TextLines)
+        self._ask_cost(run)
+        cost = cost_lines(self._cost, width - 2, DETAIL_ROWS - len(lines))
+        detail.styles.height = len(lines) + len(cost)
+        detail.show([*lines, *cost])
+
+    def _ask_cost(self, run: RunSnapshot) -> None:
+        """Works out the cost beside the screen, again when the log has grown by a tenth: it looks at every series."""
+        count = max((view.count for view in run.series.values()), default=0)
+        name, before = self._cost_of
+        if name != run.name or count >= 1.1 * before + 1:
+            self._cost_of = (run.name, count)
+            self.run_worker(partial(self._work_out_cost, run), thread=True, exclusive=True, group="cost")
+
+    def _work_out_cost(self, run: RunSnapshot) -> None:
+        told = tuple(logging_cost.lines(logging_cost.logging_cost(run)))
+        self.app.call_from_thread(self._told_cost, told)
+
+    def _told_cost(self, told: tuple[str, ...]) -> None:
+        if told != self._cost:
+            self._cost = told
+            self.show(self.monitor.fleet)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """The row in full."""
