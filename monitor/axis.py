@@ -12,10 +12,10 @@ from trainmon.tails.record import FloatArray, IntArray
 class Axis:
     """Points in log order. A point is one row, or a bin of several once it was thinned.
 
-    `members`: how many series share it. Attempts cost nothing while there is one, counts while all are 1.
+    `members`: how many series share it; `width`: how many values the older points were last merged by. Attempts cost nothing while there is one, counts while all are 1.
     """
 
-    __slots__ = ("_attempt", "_attempts", "_counts", "_steps", "_times", "members")
+    __slots__ = ("_attempt", "_attempts", "_counts", "_steps", "_times", "members", "width")
 
     def __init__(
         self,
@@ -23,14 +23,16 @@ class Axis:
         times: FloatArray,
         attempts: IntArray,
         counts: IntArray | None = None,
+        room: int = 0,
     ) -> None:
-        self._steps = Growable(steps)
-        self._times = Growable(times)
+        self._steps = Growable(steps, room)
+        self._times = Growable(times, room)
         self._attempt = int(attempts[0]) if len(attempts) else -1
         uniform = bool((attempts == self._attempt).all())
-        self._attempts = None if uniform else Growable(attempts)
-        self._counts = None if counts is None else Growable(counts)
+        self._attempts = None if uniform else Growable(attempts, room)
+        self._counts = None if counts is None else Growable(counts, room)
         self.members = 0
+        self.width = 1
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -81,7 +83,9 @@ class Axis:
     def copy(self) -> Axis:
         """The same points for series that part from the others."""
         counts = None if self._counts is None else self._counts.view()
-        return Axis(self.steps, self.times, self.attempts, counts)
+        axis = Axis(self.steps, self.times, self.attempts, counts)
+        axis.width = self.width
+        return axis
 
     def bins(self, width: int, raw_from: int, keep: BoolArray) -> IntArray:
         """First index of each bin when points before `raw_from` are merged `width` values at a time.
@@ -99,7 +103,9 @@ class Axis:
         first[1:] = (place[1:] != place[:-1]) | (attempts[1:] != attempts[:-1]) | alone[1:] | alone[:-1]
         return np.flatnonzero(first)
 
-    def binned(self, firsts: IntArray) -> Axis:
-        """The axis with points merged as `bins` gave them."""
+    def binned(self, firsts: IntArray, width: int, room: int = 0) -> Axis:
+        """The axis with points merged as `bins` gave them for `width`, with room for so many."""
         counts = np.add.reduceat(self.counts, firsts)
-        return Axis(self.steps[firsts], self.times[firsts], self.attempts[firsts], counts)
+        axis = Axis(self.steps[firsts], self.times[firsts], self.attempts[firsts], counts, room)
+        axis.width = width
+        return axis

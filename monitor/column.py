@@ -63,8 +63,8 @@ class Column:
             if part is not None:
                 part.append(values)
 
-    def rebin(self, axis: Axis, firsts: IntArray) -> None:
-        """Merges points as `Axis.bins` says; `axis` is the axis that results."""
+    def rebin(self, axis: Axis, firsts: IntArray, room: int = 0) -> None:
+        """Merges points as `Axis.bins` says; `axis` is the axis that results. `room`: for how many points."""
         counts = self.axis.counts
         values = self._values.view()
         low = (self._low or self._values).view()
@@ -73,10 +73,10 @@ class Column:
         tails = self.tails[ends]
         totals = np.add.reduceat(values * counts, firsts) / np.add.reduceat(counts, firsts)
         single = ends == firsts
-        self._values = Growable(np.where(single, values[firsts], totals))
-        self._low = Growable(np.minimum.reduceat(low, firsts))
-        self._high = Growable(np.maximum.reduceat(high, firsts))
-        self._tails = Growable(tails)
+        self._values = Growable(np.where(single, values[firsts], totals), room)
+        self._low = Growable(np.minimum.reduceat(low, firsts), room)
+        self._high = Growable(np.maximum.reduceat(high, firsts), room)
+        self._tails = Growable(tails, room)
         self.axis = axis
         self._view = None
 

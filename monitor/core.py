@@ -13,7 +13,6 @@ import numpy as np
 
 from trainmon.monitor.alerts import AlertBook
 from trainmon.monitor.co_series import CoSeries
-from trainmon.monitor.counter import StepTally
 from trainmon.monitor.derive import Derivation
 from trainmon.monitor.detectors.base import Detector
 from trainmon.monitor.detectors.lineage import Lineage
@@ -23,6 +22,7 @@ from trainmon.monitor.notes import NoteBook
 from trainmon.monitor.rows import Rows
 from trainmon.monitor.score_series import ScoreSeries
 from trainmon.monitor.series import SeriesStore
+from trainmon.monitor.tally import StepTally
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Fact, FloatArray, Note
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from trainmon.monitor import alerts
 from trainmon.monitor.core import Core, FrameListener
-from trainmon.monitor.counter import DistinctSteps
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -23,6 +22,7 @@ from trainmon.monitor.mapping import Mapper
 from trainmon.monitor.run import KeyMapper, UnscaledMapper
 from trainmon.monitor.series import BUDGET_BYTES, SeriesStore
 from trainmon.monitor.snapshot import SeriesView
+from trainmon.monitor.tally import DistinctSteps
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock
 from trainmon.tails.formats.cells import KEY_LIMIT

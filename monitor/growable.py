@@ -22,9 +22,14 @@ class Growable:
 
     __slots__ = ("_buffer", "_size")
 
-    def __init__(self, values: NDArray[Any]) -> None:
-        self._buffer = np.array(values)
-        self._size = len(self._buffer)
+    def __init__(self, values: NDArray[Any], room: int = 0) -> None:
+        """`room`: how many values it is to hold before it needs another buffer."""
+        self._size = len(values)
+        if room > self._size:
+            self._buffer = np.empty(room, values.dtype)
+            self._buffer[: self._size] = values
+        else:
+            self._buffer = np.array(values)
 
     def __len__(self) -> int:
         return self._size

@@ -1,9 +1,10 @@
 """All series of a run, in bounded memory.
 
-The newest values stay raw. When the budget is passed, older ones are merged into bins of equal numbers of values
-that keep mean, least, greatest, last and count, P2 and unknown signals first, P0 last; steps around episodes
-stay raw. No extreme is ever lost, at any zoom. Whether and where values are merged does not depend on how rows
-came in: the budget is looked at every `CHECK_ROWS` rows.
+The newest values stay raw. Older ones are merged into bins of equal numbers of values that keep mean, least,
+greatest, last and count: of a series that has more points than it may have, however long it grows, and of all of them
+when the budget is passed, P2 and unknown signals first, P0 last. Steps around episodes stay raw. No extreme is ever
+lost, at any zoom. Whether and where values are merged does not depend on how rows came in: both limits are looked at
+every `CHECK_ROWS` rows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _SHARED_BYTES: Final = 160 << 20  # of several runs
 _LEAST_BUDGET_BYTES: Final = 4 << 20
 CHECK_ROWS: Final = 4096
 MOST_SERIES: Final = 4096
+# The points of one series: by priority, P0 to P2. Half of them are the newest values, raw.
+MOST_POINTS: Final = (1 << 17, 1 << 16, 1 << 16)
 # Raw values kept at the newest end, tried in this order; and the fewest bins that the older part is thinned to.
 _RAW_TAILS: Final = (4096, 1024, 256)
 _FEWEST_BINS: Final = 512
@@ -116,8 +119,10 @@ class SeriesStore:
             self._append(frame, begin, end)
             self._rows += end - begin
             begin = end
-            if self._rows % CHECK_ROWS == 0 and self.nbytes > self._budget_bytes:
-                self._shrink(int(self._budget_bytes * _TARGET_SHARE))
+            if self._rows % CHECK_ROWS == 0:
+                self._keep_short()
+                if self.nbytes > self._budget_bytes:
+                    self._shrink(int(self._budget_bytes * _TARGET_SHARE))
 
     def views(
         self,
@@ -194,6 +199,21 @@ class SeriesStore:
         for column, values in members:
             column.append(values)
 
+    def _keep_short(self) -> None:
+        """Merges the older values of each series that has become too long, to three quarters of what it may have."""
+        groups: dict[tuple[int, int], list[Column]] = {}
+        for column in self._columns.values():
+            if len(column.axis) > MOST_POINTS[column.priority]:
+                groups.setdefault((id(column.axis), column.priority), []).append(column)
+        for (_, priority), columns in groups.items():
+            most = MOST_POINTS[priority]
+            for honour_pins in (True, False):
+                width = max(columns[0].axis.width, _FIRST_WIDTH)
+                while len(columns[0].axis) > most * 3 // 4 and width < most:
+                    # Buffers of one size take each other's places: memory stays as it is from one merging to the next.
+                    self._merge(columns, width, most // 2, honour_pins, room=most + CHECK_ROWS)
+                    width *= 2
+
     def _shrink(self, target: int) -> None:
         """Merges older values until `target` bytes are reached or nothing more can be gained."""
         for honour_pins in (True, False):
@@ -220,18 +240,24 @@ class SeriesStore:
                 groups.setdefault(id(column.axis), []).append(column)
         more = False
         for columns in groups.values():
-            axis = columns[0].axis
-            more |= width < int(axis.counts.sum())
-            keep = self._pinned(axis) if honour_pins else np.zeros(len(axis), np.bool_)
-            firsts = axis.bins(width, len(axis) - tail, keep)
-            if len(firsts) == len(axis):
-                continue
-            merged = axis.binned(firsts)
-            merged.members = len(columns)
-            axis.members -= len(columns)
-            for column in columns:
-                column.rebin(merged, firsts)
+            more |= width < int(columns[0].axis.counts.sum())
+            self._merge(columns, width, tail, honour_pins)
         return more
+
+    def _merge(self, columns: list[Column], width: int, tail: int, honour_pins: bool, room: int = 0) -> None:
+        """Merges `width` values at a time of series on one axis, but for the newest `tail` points."""
+        axis = columns[0].axis
+        keep = self._pinned(axis) if honour_pins else np.zeros(len(axis), np.bool_)
+        firsts = axis.bins(width, len(axis) - tail, keep)
+        if len(firsts) == len(axis):
+            return
+        merged = axis.binned(firsts, width, room)
+        merged.members = len(columns)
+        axis.members -= len(columns)
+        for column in columns:
+            column.rebin(merged, firsts, room)
+        if axis is self._new_axis:
+            self._new_axis = Axis(np.empty(0), np.empty(0), np.empty(0, np.int64))
 
     def _pinned(self, axis: Axis) -> BoolArray:
         keep = np.zeros(len(axis), np.bool_)
