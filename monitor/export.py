@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from trainmon.monitor.check import why_nothing
 from trainmon.monitor.document import dumps
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.export_axis import Along, Row, Sink, columns_of, why_unknown
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.inventory import key_of
 from trainmon.monitor.judge import find, read_runs
@@ -21,11 +23,9 @@ from trainmon.tails.record import Mark
 from trainmon.tails.text import printable
 
 if TYPE_CHECKING:
+    from trainmon.monitor.alignment import Axis
     from trainmon.monitor.snapshot import RunSnapshot
-
-# One exported row: attempt, step, and a value a signal; None where the row does not log it.
-Row = tuple[int, float, list[float | None]]
-Sink = Callable[[str, Row], None]
+    from trainmon.tails.discover import Discovery
 
 
 def number(value: float | None) -> str:
@@ -65,8 +65,12 @@ def export_to(
     raw_keys: bool,
     form: str,
     output: Path | None,
+    axis: Axis | None = None,
 ) -> int:
-    """Writes the rows of all runs of `targets`; returns the exit status. Words about it go to stderr."""
+    """Writes the rows of all runs of `targets`; returns the exit status. Words about it go to stderr.
+
+    `axis`: with a column of what each row's step amounts to (`export_axis`); rows then come at each run's end.
+    """
     discovery = find(targets, cwd)
     for problem in discovery.problems:
         print(f"trainmon: {printable(problem)}", file=sys.stderr)
@@ -75,9 +79,12 @@ def export_to(
     except ValueError as error:
         print(f"trainmon: --signal {printable(str(error))}", file=sys.stderr)
         return 2
+    if not signals:
+        axis = None  # a list of names has no rows
     written: set[str] = set()
     seen: dict[str, set[str]] = {}
-    with _writer(signals, form, output) as write:
+    with _writer([*columns_of(axis), *signals], form, output) as write:
+        along = Along(axis, write, _scaled(discovery, raw_keys, axis))
 
         def attach(engine: RunEngine) -> None:
             names = seen.setdefault(engine.name, set())
@@ -86,25 +93,39 @@ def export_to(
                 names.update(map(str, frame.columns))
                 for row in rows_of(frame, keys):
                     written.add(engine.name)
-                    write(engine.name, row)
+                    along.take(engine.name, row)
 
             engine.raw_keys_only = raw_keys
             engine.on_frame = take
 
-        runs = [
-            watched.snapshot(live=False)
-            for _, watched in read_runs(discovery, clock=SystemClock(), limits=Thresholds(), on_engine=attach)
-        ]
+        runs = []
+        for _, watched in read_runs(discovery, clock=SystemClock(), limits=Thresholds(), on_engine=attach):
+            runs.append(watched.snapshot(live=False))
+            along.close(runs[-1])
+    for name in along.unknown:
+        print(f"trainmon: {printable(name)}: {why_unknown(axis)}; the column is empty", file=sys.stderr)
+    failed = bool(discovery.problems) or (bool(written) and written == set(along.unknown))
     if not signals:
-        return _list(seen)
-    return _close(runs, written, seen, signals, failed=bool(discovery.problems))
+        return _list(runs, seen, failed=failed)
+    return _close(runs, written, seen, signals, failed=failed)
 
 
-def _list(seen: dict[str, set[str]]) -> int:
+def _scaled(discovery: Discovery, raw_keys: bool, axis: Axis | None) -> dict[str, RunSnapshot]:
+    """The runs with units as signals have them: raw keys are read without, so that their axis is read for itself."""
+    if not raw_keys or not columns_of(axis):
+        return {}
+    every = read_runs(discovery, clock=SystemClock(), limits=Thresholds())
+    return {run.name: run for run in (watched.snapshot(live=False) for _, watched in every)}
+
+
+def _list(runs: Sequence[RunSnapshot], seen: dict[str, set[str]], *, failed: bool) -> int:
     for name, found in seen.items():
         for key in sorted(found):
             print(f"{printable(name)}\t{printable(key)}")
-    return 0 if any(seen.values()) else 2
+    for run in runs:
+        if not seen.get(run.name):
+            print(f"trainmon: {printable(why_nothing(run))}", file=sys.stderr)
+    return 0 if any(seen.values()) and not failed else 2
 
 
 def _close(
@@ -113,7 +134,7 @@ def _close(
     for run in runs:
         if run.name not in written:
             found = ", ".join(sorted(seen.get(run.name, ()))[:30]) or "no metrics"
-            why = "; ".join(run.problems) or f"it has: {found}"
+            why = f"it has: {found}" if seen.get(run.name) else why_nothing(run)
             wanted = printable(" or ".join(signals))
             print(f"trainmon: {printable(run.name)}: no {wanted} ({printable(why)})", file=sys.stderr)
     every = set().union(*seen.values()) if seen else set()

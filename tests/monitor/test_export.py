@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainmon.monitor.alignment import Axis
 from trainmon.monitor.export import export_to
 
 RECORDS = [
@@ -87,3 +88,54 @@ def test_numbers_print_back_as_they_were_written(tmp_path_factory: pytest.TempPa
     log.write_text("".join(f'{{"step": {i}, "loss": {value!r}}}\n' for i, value in enumerate(values)), encoding="utf-8")
     rows = list(csv.DictReader(exported(log, "loss.train", tmp=folder).splitlines()))
     assert [float(row["loss.train"]) for row in rows] == values
+
+
+def _with_axis(tmp_path: Path, axis: Axis, *, raw_keys: bool = False, settings: str = "") -> tuple[int, list[str]]:
+    rows = (
+        f'{{"step": {step}, "loss": {3 - step / 100}, "step_time_ms": 500.0, "tokens": {step * 2048}}}\n'
+        for step in [*range(1, 11), *range(6, 13)]
+    )
+    (tmp_path / "run.jsonl").write_text("".join(rows), encoding="utf-8")
+    if settings:
+        (tmp_path / "trainmon.toml").write_text(settings, encoding="utf-8")
+    name = "loss" if raw_keys else "loss.train"
+    output = tmp_path / "out.csv"
+    status = export_to(
+        [str(tmp_path / "run.jsonl")],
+        [name],
+        cwd=tmp_path,
+        raw_keys=raw_keys,
+        form="csv",
+        output=output,
+        axis=axis,
+    )
+    return status, output.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("raw_keys", [False, True])
+def test_a_column_tells_the_tokens_of_every_row_of_every_attempt(tmp_path: Path, raw_keys: bool) -> None:
+    status, lines = _with_axis(tmp_path, "tokens", raw_keys=raw_keys)
+    assert status == 0
+    assert lines[0].startswith("run,attempt,step,tokens,")
+    cells = [line.split(",") for line in lines[1:]]
+    assert len(cells) == 17
+    assert all(float(tokens) == 2048 * float(step) for _, _, step, tokens, _ in cells)
+
+
+def test_flops_are_six_a_parameter_and_token(tmp_path: Path) -> None:
+    status, lines = _with_axis(tmp_path, "flops", settings="[facts]\nparameters = 1e6\n")
+    assert (status, lines[0]) == (0, "run,attempt,step,flops,loss.train")
+    assert float(lines[1].split(",")[3]) == 6e6 * 2048
+
+
+def test_an_axis_that_no_log_tells_is_said_and_its_column_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = _with_axis(tmp_path, "flops")
+    assert status == 2
+    assert lines[1].split(",")[3] == ""
+    assert "parameters" in capsys.readouterr().err
+
+
+def test_steps_add_no_second_column(tmp_path: Path) -> None:
+    assert _with_axis(tmp_path, "step")[1][0] == "run,attempt,step,loss.train"
