@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +30,7 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
 from trainmon.tails.reader import Lines
-from trainmon.tails.status import LogLine
+from trainmon.tails.status import LogLine, ways_of
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs
@@ -86,11 +85,8 @@ def _context(lines: Lines, path: str, line_no: int) -> Callable[[WatchedRun], No
 
 
 def watched_by(runs: Iterable[RunSnapshot]) -> str:
-    """How the files are watched, for the status line: "3 files by inotify, 1 by polling"."""
-    ways = Counter(file.watched_by for run in runs for file in run.files if file.watched_by)
-    words = {"poll": "polling"}
-    parts = [f"{count} by {words.get(way, way)}" for way, count in ways.most_common()]
-    return f"{sum(ways.values())} files: {', '.join(parts)}" if parts else ""
+    """How the files are watched, for the status line: "4 files: 3 by inotify, 1 by polling (nfs4)"."""
+    return ways_of(file for run in runs for file in run.files)
 
 
 class Monitor:
