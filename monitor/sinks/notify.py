@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -97,6 +98,12 @@ def words(events: Sequence[AlertEvent]) -> tuple[str, str]:
 def _service(url: str) -> Apprise:
     if importlib.util.find_spec("apprise") is None:
         raise SinkError("notify: apprise is not installed; pip install 'trainmon[notify]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the modules that its plug-ins import
+        return _added(url)
+
+
+def _added(url: str) -> Apprise:
     from apprise import Apprise, AppriseAsset
 
     logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # its words name URLs, which hold passwords

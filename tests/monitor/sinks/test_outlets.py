@@ -1,0 +1,486 @@
+"""Each sink with the real thing behind it: files, programs, servers on the loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.monitor.sinks.made import Said, episode, event_of, fleet_of, run_of
+from trainmon.monitor.finding import Severity
+from trainmon.monitor.sinks.alert_log import AlertLog
+from trainmon.monitor.sinks.base import SinkError
+from trainmon.monitor.sinks.command import Command
+from trainmon.monitor.sinks.event import Rank
+from trainmon.monitor.sinks.ping import Ping, blindness
+from trainmon.monitor.sinks.terminal import Bell, Desktop
+from trainmon.monitor.sinks.worker import MOST_WAITING, Worker
+from trainmon.tails.clock import SystemClock
+from trainmon.tails.status import FileStatus
+
+CLOCK = SystemClock()
+PATIENCE_S = 20.0
+HOSTILE = 'x"; touch /tmp/owned; $(reboot) `id`\n\x1b]52;c;AAAA\x07 <!channel> @everyone [win](http://evil)'
+
+
+class Server:
+    """Keeps the requests that come; answers with `status`."""
+
+    def __init__(self) -> None:
+        self.requests: queue.Queue[tuple[str, str, bytes]] = queue.Queue()
+        self.status = 200
+        self.location = ""
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                server.requests.put((self.command, self.path, body))
+                self.send_response(server.status)
+                if server.location:
+                    self.send_header("Location", server.location)
+                self.end_headers()
+
+            do_POST = do_GET  # noqa: N815 - the base class calls it by this name
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    one = Server()
+    yield one
+    one.close()
+
+
+def wait_for(path: Path) -> str:
+    """The content of a file, once it has some."""
+    until = time.monotonic() + PATIENCE_S
+    while not (path.is_file() and path.stat().st_size):
+        assert time.monotonic() < until, f"{path} was not written"
+        time.sleep(0.02)
+    return path.read_text(encoding="utf-8")
+
+
+# Terminal
+
+
+def test_the_bell_rings_for_what_is_open() -> None:
+    written: list[str] = []
+    bell = Bell(written.append)
+    bell.send([event_of(), event_of(kind="recovered")])
+    bell.send([event_of(kind="recovered")])
+    assert written == ["\a"]
+
+
+@pytest.mark.parametrize(("environment", "begin"), [({}, "\x1b]9;"), ({"TERM": "rxvt-unicode"}, "\x1b]777;notify;")])
+def test_a_desktop_notification_is_one_sequence(environment: dict[str, str], begin: str) -> None:
+    written: list[str] = []
+    Desktop(written.append, environment).send([event_of(name=HOSTILE), event_of(kind="recovered")])
+    [sequence] = written
+    assert sequence.startswith(begin)
+    assert sequence.endswith("\x1b\\")
+    assert sequence.count("\x1b") == 2
+    assert "\a" not in sequence
+    assert "\n" not in sequence
+    assert "and 1 more" in sequence
+
+
+def test_tmux_and_screen_pass_it_on() -> None:
+    for environment, begin in (({"TMUX": "/tmp/x"}, "\x1bPtmux;\x1b\x1b]9;"), ({"STY": "1.pts"}, "\x1bP\x1b]9;")):
+        written: list[str] = []
+        Desktop(written.append, environment).send([event_of()])
+        assert written[0].startswith(begin)
+        assert written[0].endswith("\x1b\\")
+        assert written[0].count("\x1b\\") - written[0].count("\x1b\x1b\\") == 1, "ends once"
+
+
+# Alert log
+
+
+def test_the_alert_log_is_added_to(tmp_path: Path) -> None:
+    path, said = tmp_path / "alerts.jsonl", Said()
+    path.write_text('{"torn": ')
+    log = AlertLog(path, said, CLOCK)
+    log.send([event_of(name=HOSTILE), event_of(kind="recovered")])
+    log.close(PATIENCE_S)
+    torn, *lines = path.read_text(encoding="utf-8").splitlines()
+    assert torn == '{"torn": '
+    documents = [json.loads(line) for line in lines]
+    assert [document["event"] for document in documents] == ["opened", "recovered"]
+    assert documents[0]["schema"] == "trainmon.alert/1"
+    assert documents[0]["run"] == HOSTILE
+    assert documents[0]["episode"]["what"] == "loss is NaN since step 100"
+    assert documents[0]["level"] == documents[1]["peak"] == "page"
+    assert said.lines == []
+
+
+def test_several_writers_of_one_alert_log(tmp_path: Path) -> None:
+    path, said = tmp_path / "alerts.jsonl", Said()
+    logs = [AlertLog(path, said, CLOCK) for _ in range(4)]
+    for number in range(40):
+        logs[number % 4].send([event_of(name=f"run {number}")])
+    for log in logs:
+        log.close(PATIENCE_S)
+    names = [json.loads(line)["run"] for line in path.read_text(encoding="utf-8").splitlines()]
+    assert sorted(names) == sorted(f"run {number}" for number in range(40))
+
+
+def test_a_log_that_was_rotated_goes_on_and_one_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    path, said = tmp_path / "alerts.jsonl", Said()
+    log = AlertLog(path, said, CLOCK)
+    log.send([event_of(name="one")])
+    wait_for(path)
+    path.rename(tmp_path / "alerts.jsonl.1")
+    log.send([event_of(name="two")])
+    assert json.loads(wait_for(path))["run"] == "two"
+    log.close(PATIENCE_S)
+    bad = AlertLog(tmp_path / "none" / "alerts.jsonl", said, CLOCK)
+    bad.send([event_of()])
+    assert "alerts wait to be written" in said.wait()[0]
+    (tmp_path / "none").mkdir()
+    bad.close(PATIENCE_S)
+    assert "opened" in (tmp_path / "none" / "alerts.jsonl").read_text()
+
+
+def test_a_pipe_that_nobody_reads_holds_nothing_up(tmp_path: Path) -> None:
+    path, said = tmp_path / "pipe", Said()
+    os.mkfifo(path)
+    log = AlertLog(path, said, CLOCK)
+    log.send([event_of()])
+    assert "pipe" in said.wait()[0]
+    log.close(0.1)
+
+
+# Command
+
+
+def python(code: str, *arguments: str) -> str:
+    quoted = code.replace("'", "'\"'\"'")
+    return " ".join([sys.executable, "-c", f"'{quoted}'", *arguments])
+
+
+def test_a_command_gets_the_episode_and_no_word_of_the_log_elsewhere(tmp_path: Path) -> None:
+    out, said = tmp_path / "out", Said()
+    code = (
+        "import json, os, sys; "
+        "open(sys.argv[1], 'w').write(json.dumps([sys.argv[2:], dict(os.environ), sys.stdin.read()]))"
+    )
+    command = Command(python(code, str(out), "'a b'", "'$HOME;'"), said, CLOCK)
+    command.send([event_of(episode(what=HOSTILE), name=HOSTILE)])
+    command.close(PATIENCE_S)
+    arguments, environment, stdin = json.loads(wait_for(out))
+    assert arguments == ["a b", "$HOME;"], "split as by a shell, without one"
+    assert not any("owned" in value for value in environment.values())
+    document = json.loads(stdin)
+    assert document["run"] == document["episode"]["what"] == HOSTILE
+    assert said.lines == []
+
+
+def test_a_command_that_fails_is_said_with_its_last_words(tmp_path: Path) -> None:
+    said = Said()
+    command = Command(python("import sys; print('no \\x1b[31mroute', file=sys.stderr); sys.exit(3)"), said, CLOCK)
+    command.send([event_of()])
+    command.close(PATIENCE_S)
+    [line] = said.lines
+    assert line.endswith("ended with status 3 (no route)")
+    missing = Command(str(tmp_path / "no such program"), said, CLOCK)
+    missing.send([event_of()])
+    missing.close(PATIENCE_S)
+    assert "No such file" in said.lines[1]
+
+
+@pytest.mark.parametrize("line", ["", "   ", "a 'b"])
+def test_a_command_line_that_is_none_is_refused(line: str) -> None:
+    with pytest.raises(SinkError):
+        Command(line, Said(), CLOCK)
+
+
+def test_a_command_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> None:
+    pid, said = tmp_path / "pid", Said()
+    code = (
+        "import os, signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "child = subprocess.Popen(['sleep', '1000']); open(sys.argv[1], 'w').write(str(child.pid)); time.sleep(1000)"
+    )
+    command = Command(python(code, str(pid)), said, CLOCK, time_limit_s=2.0)
+    began = time.monotonic()
+    command.send([event_of()])
+    assert time.monotonic() - began < 1.0, "whoever sends waits for nothing"
+    assert "took over 2 s and was stopped" in said.wait()[0]
+    child = int(wait_for(pid))
+    until = time.monotonic() + PATIENCE_S
+    while _runs(child):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def test_only_so_many_commands_run_at_once_and_none_is_lost(tmp_path: Path) -> None:
+    said = Said()
+    code = (
+        "import os, sys, time; open(os.path.join(sys.argv[1], f'begin-{os.getpid()}'), 'w').close(); "
+        "now = len(os.listdir(sys.argv[1])) - 2 * sum(n.startswith('end') for n in os.listdir(sys.argv[1])); "
+        "time.sleep(0.1); open(os.path.join(sys.argv[1], f'end-{os.getpid()}-{now}'), 'w').close()"
+    )
+    command = Command(python(code, str(tmp_path)), said, CLOCK)
+    command.send([event_of(name=str(number)) for number in range(6)])
+    command.close(PATIENCE_S)
+    ends = [file.name.rpartition("-")[2] for file in tmp_path.glob("end-*")]
+    assert len(ends) == 6
+    assert max(map(int, ends)) <= 2
+
+
+def test_leaving_stops_a_command_that_takes_too_long() -> None:
+    said = Said()
+    command = Command("sleep 1000", said, CLOCK)
+    command.send([event_of()])
+    command.close(0.5)
+    assert "did not end in time" in said.wait()[0]
+
+
+def test_a_command_that_goes_on_behind_is_not_waited_for(tmp_path: Path) -> None:
+    said = Said()
+    command = Command("sh -c 'sleep 30 & echo $! > \"$0\"' " + str(tmp_path / "pid"), said, CLOCK)
+    command.send([event_of()])
+    began = time.monotonic()
+    command.close(PATIENCE_S)
+    assert time.monotonic() - began < PATIENCE_S / 2
+    os.kill(int(wait_for(tmp_path / "pid")), signal.SIGKILL)
+    assert said.lines == []
+
+
+# Worker
+
+
+def test_what_does_not_fit_is_dropped_and_said() -> None:
+    said, done, go = Said(), [], threading.Event()
+
+    def work(events: list[object]) -> None:
+        go.wait(PATIENCE_S)
+        done.extend(events)
+
+    worker = Worker("slow", work, said, clock=CLOCK, most_at_once=1)  # type: ignore[arg-type]
+    for number in range(MOST_WAITING + 20):
+        worker.put(event_of(name=str(number)))
+    assert "the oldest are dropped" in said.wait()[0]
+    go.set()
+    assert worker.close(PATIENCE_S)
+    assert done[-1].run == str(MOST_WAITING + 19)  # type: ignore[attr-defined]
+    assert len(said.lines) == 1
+
+
+def test_a_worker_that_fails_goes_on() -> None:
+    said, done = Said(), []
+
+    def work(events: list[object]) -> None:
+        if not done and not said.lines:
+            raise RuntimeError("once")
+        done.extend(events)
+
+    worker = Worker("odd", work, said, clock=CLOCK, most_at_once=1)  # type: ignore[arg-type]
+    worker.put(event_of(name="a"))
+    worker.put(event_of(name="b"))
+    assert worker.close(PATIENCE_S)
+    assert said.lines == ["odd: RuntimeError: once"]
+    assert len(done) == 1
+
+
+# Ping
+
+
+class StillClock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def wall(self) -> float:
+        return 1e9 + self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+SEEN = fleet_of(run_of())
+BLIND = (
+    replace(SEEN, reading=True),
+    replace(SEEN, runs=()),
+    replace(SEEN, problems=("/gone: permission denied",)),
+    fleet_of(run_of(progress=0.5)),
+    fleet_of(run_of(problems=("internal error",))),
+    fleet_of(run_of(files=(FileStatus("x", "jsonl", 1, 1, 1, 1, 0, problem="x: permission denied"),))),
+)
+
+
+@pytest.mark.parametrize("blind", BLIND)
+def test_it_pings_only_for_an_interval_in_which_all_was_seen(server: Server, blind: object) -> None:
+    clock, said = StillClock(), Said()
+    ping = Ping(f"http://127.0.0.1:{server.port}/alive", said, clock, interval_s=60.0)
+
+    def pass_time(seconds: int, fleet: object = SEEN) -> None:
+        for _ in range(seconds):
+            clock.now += 1.0
+            ping.look(fleet)  # type: ignore[arg-type]
+
+    assert blindness(blind)  # type: ignore[arg-type]
+    pass_time(300, blind)
+    assert server.requests.empty(), "as long as nothing was ever seen"
+    pass_time(61)
+    assert server.requests.get(timeout=PATIENCE_S)[:2] == ("GET", "/alive")
+    assert ping._thread is not None
+    ping._thread.join(PATIENCE_S)
+    pass_time(30)
+    pass_time(1, blind)
+    pass_time(29)
+    assert server.requests.empty(), "it was blind for a moment"
+    pass_time(60)
+    assert server.requests.get(timeout=PATIENCE_S)
+    for _ in range(120):
+        clock.now += 1.0
+        ping.look(SEEN, is_alive=False)
+    assert server.requests.empty(), "nothing is looked at any more"
+    assert said.lines == []
+
+
+def test_a_file_is_touched_and_not_changed(tmp_path: Path) -> None:
+    clock, said, path = StillClock(), Said(), tmp_path / "alive"
+    path.write_text("mine")
+    os.utime(path, (1, 1))
+    ping = Ping(str(path), said, clock, interval_s=1.0)
+    for _ in range(3):
+        clock.now += 1.0
+        ping.look(SEEN)
+    until = time.monotonic() + PATIENCE_S
+    while path.stat().st_mtime == 1:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert path.read_text() == "mine"
+
+
+def test_a_ping_that_fails_is_said_once(server: Server, tmp_path: Path) -> None:
+    clock, said = StillClock(), Said()
+    server.status = 503
+    pings = [
+        Ping(f"http://user:secret@127.0.0.1:{server.port}/", said, clock, interval_s=1.0),
+        Ping(str(tmp_path / "none" / "alive"), said, clock, interval_s=1.0),
+    ]
+    for _ in range(6):
+        clock.now += 1.0
+        for ping in pings:
+            ping.look(SEEN)
+        time.sleep(0.1)
+    lines = said.wait(2)
+    assert len(lines) == 2
+    assert not any("secret" in line for line in lines)
+    assert any("none/alive" in line for line in lines)
+
+
+def test_a_ping_follows_to_http_alone(server: Server) -> None:
+    clock, said = StillClock(), Said()
+    server.status, server.location = 302, "ftp://127.0.0.1/x"
+    ping = Ping(f"http://127.0.0.1:{server.port}/", said, clock, interval_s=1.0)
+    for _ in range(3):
+        clock.now += 1.0
+        ping.look(SEEN)
+    assert said.wait()
+
+
+@pytest.mark.parametrize("target", ["ftp://host/x", "file:///etc/passwd", "slack://x"])
+def test_another_kind_of_url_is_refused(target: str) -> None:
+    with pytest.raises(SinkError):
+        Ping(target, Said(), CLOCK)
+
+
+def test_a_device_is_not_touched(tmp_path: Path) -> None:
+    clock, said, path = StillClock(), Said(), tmp_path / "pipe"
+    os.mkfifo(path)
+    ping = Ping(str(path), said, clock, interval_s=1.0)
+    for _ in range(3):
+        clock.now += 1.0
+        ping.look(SEEN)
+    assert "pipe" in said.wait()[0]
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+# Notify
+
+
+def test_notify_sends_one_message_for_what_came_together(server: Server) -> None:
+    pytest.importorskip("apprise")
+    from trainmon.monitor.sinks.notify import Notify
+
+    said = Said()
+    sink = Notify([f"json://127.0.0.1:{server.port}/hook"], said, CLOCK, gather_s=0.5)
+    sink.send([event_of(episode(severity=Severity.WARN, what=HOSTILE), rank=Rank.WARN), event_of(name="b")])
+    sink.send([event_of(kind="recovered", name="c")])
+    method, path, body = server.requests.get(timeout=PATIENCE_S)
+    assert (method, path) == ("POST", "/hook")
+    document = json.loads(body)
+    assert document["title"] == "trainmon: FAIL b: training loss: non-finite values at step 100 (and 2 more)"
+    assert document["type"] == "failure"
+    assert "recovered c" in document["message"]
+    for obeyed in ("<!channel>", "@everyone", "[win](", "\x1b", "`id`"):
+        assert obeyed not in document["message"]
+    sink.send([event_of(kind="recovered", name="c")])
+    sink.close(PATIENCE_S)
+    assert json.loads(server.requests.get(timeout=PATIENCE_S)[2])["type"] == "success"
+    assert server.requests.empty()
+    assert said.lines == []
+
+
+def test_notify_tries_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("apprise")
+    from trainmon.monitor.sinks import notify
+
+    monkeypatch.setattr(notify, "RETRY_S", (0.1, 0.1, 0.1))
+    said = Said()
+    server.status = 500
+    sink = notify.Notify([f"json://user:secret@127.0.0.1:{server.port}/"], said, CLOCK, gather_s=0.0)
+    sink.send([event_of()])
+    for _ in range(4):
+        server.requests.get(timeout=PATIENCE_S)
+    assert said.wait(2) == [
+        "notify: json did not take an alert; it will be tried again",
+        "notify: json does not take alerts; 1 given up",
+    ]
+    server.status = 200
+    sink.send([event_of()])
+    assert server.requests.get(timeout=PATIENCE_S)
+    sink.close(PATIENCE_S)
+    assert len(said.lines) == 2
+
+
+def test_an_url_that_apprise_does_not_know_is_refused_without_its_secrets() -> None:
+    pytest.importorskip("apprise")
+    from trainmon.monitor.sinks.notify import Notify
+
+    with pytest.raises(SinkError) as error:
+        Notify(["nosuch://token-1234@host"], Said(), CLOCK)
+    assert "token" not in str(error.value)
