@@ -79,9 +79,12 @@ def key_map_of(table: Mapping[str, object]) -> KeyMap:
             problems.append(f"keys.{printable(str(name), 40)}: trainmon has no such action; docs/keys.md lists them")
             continue
         try:
-            wanted[name] = _written(by_id[name], value)
+            key = _written(by_id[name], value)
         except ValueError as error:
             problems.append(f"keys.{name}: {printable(str(error), 120)}; left as it was")
+            continue
+        if key.keys != by_id[name].keys:
+            wanted[name] = key
     while clash := _clash({**by_id, **wanted}, wanted):
         name, key, other = clash
         del wanted[name]
