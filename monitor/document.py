@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 
 from trainmon import version
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
 from trainmon.monitor.job_report import job_document
 from trainmon.monitor.snapshot import RunSnapshot
-
-# What a terminal would obey or a reader not see; within JSON these only stand inside strings.
-_UNSAFE = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+from trainmon.tails.text import UNPRINTABLE
 
 
 def dumps(document: object) -> str:
@@ -23,7 +20,13 @@ def dumps(document: object) -> str:
     '{"loss": "inf", "step": 3}'
     """
     text = json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    # What a terminal would obey or a reader not see; within JSON these only stand inside strings.
+    return UNPRINTABLE.sub(lambda found: _escaped(found.group()), text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def plain(value: object) -> object:

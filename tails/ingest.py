@@ -219,7 +219,8 @@ class Ingest:
             text = "NUL bytes were dropped here: a hole left by a truncation, or by a crash"
             if not loss.is_hole:
                 text = f"a line of over {self.splitter.limit >> 20} MiB; only its head was kept"
-            out.notes.append(Note(self.source, loss.line_no, loss.offset, NoteKind.UNREADABLE, text))
+            place = next((at for at, note in enumerate(out.notes) if note.offset > loss.offset), len(out.notes))
+            out.notes.insert(place, Note(self.source, loss.line_no, loss.offset, NoteKind.UNREADABLE, text))
         self.splitter.losses.clear()
 
     def _read_frames(self, data: bytes, out: Parsed) -> None:

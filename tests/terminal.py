@@ -70,6 +70,17 @@ class Terminal:
         return "\n".join(self._screen.display)
 
     @property
+    def title(self) -> str:
+        """The window's title, "" while no program has set one."""
+        return str(self._screen.title)
+
+    def settle(self, quiet_s: float = 0.15, patience_s: float = 2.0) -> None:
+        """Reads until nothing has come for `quiet_s`; at most for `patience_s`, for screens that count seconds."""
+        deadline = time.monotonic() + patience_s
+        while self._read(quiet_s) and time.monotonic() < deadline:
+            continue
+
+    @property
     def settings(self) -> list[object]:
         """The terminal's settings now (line mode, echo, ...)."""
         return list(termios.tcgetattr(self._slave))
