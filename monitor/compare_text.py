@@ -73,8 +73,7 @@ def text(result: Comparison, *, markdown: bool = False, ascii_only: bool = False
     lines += _table([_COLUMNS, *(_cells(standing) for standing in result.standings)], markdown=markdown)
     if result.differences:
         lines.append("")
-        first = _short(result.standings[0].name)
-        lines += [f"{_short(each.name)} against {first}: {each.verdict} ({each.why})" for each in result.differences]
+        lines += verdicts(result)
     if result.settings:
         names = ("setting", *(_short(standing.name) for standing in result.standings))
         lines += ["", *_table([names, *((name, *values) for name, values in result.settings)], markdown=markdown)]
@@ -87,6 +86,12 @@ def text(result: Comparison, *, markdown: bool = False, ascii_only: bool = False
         lines += ["", "If the curves go on as a power law (a range, not a number; nothing a schedule does is in it):"]
         lines += [f"  {_short(o.what)} at {o.x:.3g} {unit}: {o.low:.4g} to {o.high:.4g}" for o in result.outlook]
     return "\n".join(lines)
+
+
+def verdicts(result: Comparison) -> list[str]:
+    """One line for each run held against the first."""
+    first = _short(result.standings[0].name)
+    return [f"{_short(each.name)} against {first}: {each.verdict} ({each.why})" for each in result.differences]
 
 
 def _table(rows: Sequence[Sequence[str]], *, markdown: bool) -> list[str]:
@@ -109,8 +114,8 @@ def table_csv(result: Comparison) -> str:
     return out.getvalue()
 
 
-def document(results: Sequence[Comparison]) -> dict[str, object]:
-    """``trainmon.compare/1``."""
+def document(results: Sequence[Comparison], problems: Sequence[str] = ()) -> dict[str, object]:
+    """``trainmon.compare/1``. `problems`: a line for each run that could not be read."""
     return {
         "schema": "trainmon.compare/1",
         "version": version(),
@@ -133,4 +138,5 @@ def document(results: Sequence[Comparison]) -> dict[str, object]:
             }
             for result in results
         ],
+        "problems": list(problems),
     }

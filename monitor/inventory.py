@@ -125,15 +125,19 @@ def cadence_steps(steps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float 
     return float(np.median(rises)) if len(rises) else None
 
 
-def text(run: RunSnapshot, share: float = DEFAULT_SHARE) -> str:
-    """The inventory for people."""
+def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False) -> str:
+    """The inventory for people. `quiet`: only what is missing."""
     lines = [f"Inventory: {printable(run.name)}"]
     for row in rows(run):
+        if quiet and row.status != "missing":
+            continue
         source = (
             printable(", ".join(row.keys), 300) if row.keys else (f"by rule {row.rule}" if row.rule else row.to_get_it)
         )
         cadence = f" every {row.cadence_steps:g} steps" if row.cadence_steps else ""
         lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
+    if quiet:
+        return "\n".join(lines)
     names = unmapped(run)
     if names:
         lines.append(

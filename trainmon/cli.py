@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import itertools
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
 from trainmon import version
-from trainmon.commands.common import echo, fail, stop_printing
+from trainmon.commands.common import Trouble, echo, stop_printing
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One command: its name (also that of its module and function), where it stands in the help, what it is for.
 
-    `schema`: of its ``--json`` document, whose list `holds` is empty when nothing could be done.
+    `schema`: of its ``--json`` document, of which what it `holds` is empty when nothing could be done.
     """
 
     name: str
@@ -35,9 +40,11 @@ COMMANDS = (
     Entry("replay", "Look", "RUN", "a finished log played as if it were live"),
     Entry("check", "Judge", "[TARGET...]", "stability report and exit status", "trainmon.check/1"),
     Entry("preflight", "Judge", "CONFIG...", "a plan checked before the run", "trainmon.preflight/1", "targets"),
-    Entry("compare", "Judge", "RUN RUN...", "at the same x: better, worse, or noise", "trainmon.compare/1"),
+    Entry(
+        "compare", "Judge", "RUN RUN...", "at the same x: better, worse, or noise", "trainmon.compare/1", "comparisons"
+    ),
     Entry("calibrate", "Judge", "RUN... -o FILE", "thresholds from healthy runs, for the next ones"),
-    Entry("report", "Judge", "RUN", "an incident or hand-over report of one file", "trainmon.report/1"),
+    Entry("report", "Judge", "RUN", "an incident or hand-over report of one file", "trainmon.report/1", "run"),
     Entry("note", "Judge", "RUN [TEXT]", "a remark in the run's log book, drawn on its curves"),
     Entry("history", "Read", "[WORDS]", "runs judged before, faults that come back", "trainmon.history/1"),
     Entry("export", "Read", "TARGET -s NAME", "the values, as CSV or JSON lines"),
@@ -72,29 +79,38 @@ class _Group(click.Group):
                 rows = [(f"{e.name} {e.takes}".ljust(width), e.help) for e in COMMANDS if e.group == group]
                 formatter.write_dl(rows, col_max=width + 2)
 
-    def main(self, *args: Any, **kwargs: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         """Runs the command."""
         _tolerate_odd_streams()
+        words = list(sys.argv[1:] if args is None else args)
         try:
-            return super().main(*args, **{**kwargs, "standalone_mode": False})
+            return super().main(args, *rest, **{**kwargs, "standalone_mode": False})
         except click.exceptions.Exit as leave:
             sys.exit(leave.exit_code)
         except click.exceptions.NoArgsIsHelpError as usage:
             usage.show()
             sys.exit(2)
         except click.ClickException as usage:
-            usage.show()
-            _document_of_failure(usage.format_message())
-            sys.exit(usage.exit_code)
+            _end(usage, words)
         except (click.Abort, KeyboardInterrupt):
             sys.exit(130)
         except BrokenPipeError:
             stop_printing()
             sys.exit(0)
         except OSError as error:
-            fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+            _end(Trouble(f"{error.filename or 'standard output'}: {error.strerror or error}"), words)
         except Exception as error:  # the top of the program: nothing is a traceback, and 1 would mean a FAIL
-            fail(f"internal error, please report it: {type(error).__name__}: {error}")
+            _end(Trouble(f"internal error, please report it: {type(error).__name__}: {error}"), words)
+
+
+def _end(trouble: click.ClickException, words: Sequence[str]) -> NoReturn:
+    """Says what is the matter, on stderr, and in a document where one was asked for."""
+    trouble.show()
+    if isinstance(trouble, click.NoSuchOption) and any(Path(word).exists() for word in words if word[:1] == "-"):
+        click.echo("A name that begins with a dash is written ./-NAME, or after --.", err=True)
+    with contextlib.suppress(OSError):  # standard output may be what the trouble is about
+        _document_of_failure(getattr(trouble, "problems", (trouble.format_message(),)), words)
+    sys.exit(trouble.exit_code)
 
 
 def _tolerate_odd_streams() -> None:
@@ -107,17 +123,19 @@ def _tolerate_odd_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def _document_of_failure(message: str) -> None:
-    """CLI.md: ``--json`` always prints a document, also when the command line is wrong."""
-    if "--json" not in sys.argv:
+def _document_of_failure(problems: Sequence[str], words: Sequence[str]) -> None:
+    """``--json`` always prints a document, also when the command line is wrong."""
+    options = list(itertools.takewhile(lambda word: word != "--", words))
+    if "--json" not in options and "--format=json" not in options and ("--format", "json") not in pairwise(options):
         return
     from trainmon.monitor.document import check_document, dumps
 
-    entry = next((each for each in COMMANDS if each.name in sys.argv[1:2]), None)
+    entry = next((each for each in COMMANDS if each.name in words[:1]), None)
     if entry is None or entry.name == "check" or not entry.schema:
-        echo(dumps(check_document((), 2, (message,))))
+        echo(dumps(check_document((), 2, problems)))
         return
-    echo(dumps({"schema": entry.schema, "version": version(), entry.holds: [], "problems": [message]}))
+    nothing: object = None if entry.holds == "run" else []
+    echo(dumps({"schema": entry.schema, "version": version(), entry.holds: nothing, "problems": list(problems)}))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import cache_option, cluster_trouble, echo, fail, work_options
+from trainmon.commands.common import cache_option, cluster_trouble, echo, fail, quiet_option, work_options
 from trainmon.commands.reach import ssh_options
 
 
@@ -36,6 +36,7 @@ from trainmon.commands.reach import ssh_options
     help="Learn from runs although this check WARNs: healthy runs of yours look so.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
+@quiet_option("Do not say what was learned.")
 @work_options
 @cache_option
 @ssh_options(short_o=False)
@@ -45,6 +46,7 @@ def calibrate(
     output: Path,
     accept: tuple[str, ...],
     force: bool,
+    quiet: bool,
     processes: int | None,
     cluster: str | None,
 ) -> None:
@@ -85,4 +87,5 @@ def calibrate(
         write_output(output, calibrate_file.content(found, SystemClock().wall()).encode())
     except OSError as error:
         fail(f"{output}: {error.strerror or error}; choose another place with -o")
-    echo(calibrate_file.summary(found, str(output)))
+    if not quiet:
+        echo(calibrate_file.summary(found, str(output)))

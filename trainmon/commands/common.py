@@ -37,10 +37,30 @@ def stop_printing() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class Trouble(click.ClickException):
+    """What ends a command with status 2: one line on stderr, unless it `was_said` there before."""
+
+    exit_code = 2
+
+    def __init__(self, *problems: str, was_said: bool = False) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+        self.was_said = was_said
+
+    def show(self, file: Any = None) -> None:
+        """Prints the line."""
+        if not self.was_said:
+            click.echo(f"trainmon: {self.message}", file=file, err=file is None)
+
+
 def fail(message: str) -> NoReturn:
-    """Ends with one line on stderr and status 2."""
-    click.echo(f"trainmon: {message}", err=True)
-    sys.exit(2)
+    """Ends with one line on stderr and status 2, and with a document where ``--json`` asks for one."""
+    raise Trouble(message)
+
+
+def give_up(lines: Iterable[str]) -> NoReturn:
+    """Ends as `fail`, after `lines` were said on stderr."""
+    raise Trouble(*dict.fromkeys(lines), was_said=True)
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
@@ -80,6 +100,11 @@ def cache_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def quiet_option(told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --quiet, whose help says what is `told` all the same."""
+    return click.option("-q", "--quiet", is_flag=True, help=told)
+
+
 def limits_of(threshold: float | None, window: int | None) -> Thresholds:
     """The thresholds that the flags set."""
     from trainmon.monitor.thresholds import Thresholds
@@ -94,6 +119,11 @@ def limits_of(threshold: float | None, window: int | None) -> Thresholds:
 
 def say_problems(found: Judgement) -> None:
     """One line on stderr for each target that could not be read, and for each run that holds nothing to judge."""
+    say_problems_of(problems_of(found))
+
+
+def problems_of(found: Judgement) -> list[str]:
+    """The lines of `say_problems`."""
     from trainmon.monitor import check as stability
 
     lines = list(found.problems)
@@ -104,7 +134,7 @@ def say_problems(found: Judgement) -> None:
             lines.append(stability.why_nothing(run))
     if not found.runs and not lines:
         lines.append(found.searched)
-    say_problems_of(lines)
+    return lines
 
 
 def say_problems_of(lines: Iterable[str]) -> None:

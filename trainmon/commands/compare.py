@@ -8,11 +8,19 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import EXIT, cache_option, echo, fail, say_problems, speaks_unicode
+from trainmon.commands.common import (
+    cache_option,
+    echo,
+    give_up,
+    problems_of,
+    quiet_option,
+    say_problems_of,
+    speaks_unicode,
+)
 from trainmon.commands.reach import ssh_options
 
 
-@click.command(epilog=EXIT)
+@click.command(epilog="Exit status: 0 compared; 2 wrong usage, or nothing that could be compared; 130 interrupted.")
 @click.argument("targets", nargs=-1, required=True, metavar="RUN RUN...", shell_complete=completing.targets)
 @click.option(
     "-s",
@@ -37,9 +45,13 @@ from trainmon.commands.reach import ssh_options
     show_default=True,
     help="How to print it.",
 )
+@click.option(
+    "--json", "form", flag_value="json", help="One JSON document (schema trainmon.compare/1), as --format json."
+)
+@quiet_option("Only the verdicts: better, worse, or within the noise.")
 @cache_option
 @ssh_options()
-def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None, form: str) -> None:
+def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None, form: str, quiet: bool) -> None:
     """Put runs side by side at the same x: which is better, and is that more than noise?
 
     Each RUN is a file, a directory or a glob in quotes; the first run found is what the others are held against.
@@ -51,16 +63,24 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
     from trainmon.monitor.judge import judge
 
     found = judge(list(targets), cwd=Path.cwd())
-    say_problems(found)
+    problems = problems_of(found)
     runs = [run for run in found.runs if run.series]
     if len(runs) < 2:
-        fail(f"compare needs two runs with metrics, found {len(runs)}")
+        problems.append(f"compare needs two runs with metrics, found {len(runs)}")
+    say_problems_of(problems)
+    if len(runs) < 2:
+        give_up(problems)
     by = next((known for known in AXES if known == axis), None)
     results = [comparing.compare(runs, signal, by) for signal in signals or ("loss.train",)]
     if form == "json":
-        echo(dumps(printing.document(results)))
+        echo(dumps(printing.document(results, problems)))
     elif form == "csv":
         echo("".join(printing.table_csv(result) for result in results).rstrip("\n"))
+    elif quiet:
+        say_problems_of(
+            f"{result.signal}: no common stretch to compare" for result in results if not result.differences
+        )
+        echo("\n".join(line for result in results for line in printing.verdicts(result)))
     else:
         echo(
             "\n\n".join(
@@ -68,4 +88,6 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
                 for result in results
             )
         )
-    sys.exit(2 if all(standing.value is None for result in results for standing in result.standings) else 0)
+    if all(standing.value is None for result in results for standing in result.standings):
+        say_problems_of(["the runs have no stretch in common on which they could be compared; try another --by"])
+        sys.exit(2)

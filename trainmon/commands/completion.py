@@ -13,7 +13,9 @@ _HOW = {
 }
 
 
-@click.command(epilog="\b\n" + "\n".join(f"{shell}: {how}" for shell, how in _HOW.items()))
+@click.command(
+    epilog="\b\n" + "\n".join(f"{shell}: {how}" for shell, how in _HOW.items()) + "\n\nExit status: 0; 2 wrong usage."
+)
 @click.argument("shell", type=click.Choice(list(_HOW)))
 def completion(shell: str) -> None:
     """Print the completion script of a shell: commands, options, checks, signals and files."""

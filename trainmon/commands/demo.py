@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmon.commands.common import fail
+from trainmon.commands.common import fail, quiet_option
 from trainmon.commands.watch import show
 
 if TYPE_CHECKING:
@@ -26,9 +26,17 @@ if TYPE_CHECKING:
 @click.option("--faults", multiple=True, metavar="NAME,...", help="These: NAME, NAME:SIZE, NAME@STEP, RUN/NAME; none.")
 @click.option("--runs", type=click.IntRange(1, 200), help="How many runs (5).")
 @click.option("--ranks", type=click.IntRange(1, 100_000), help="Ranks of each run.")
+@quiet_option("Do not say what was written.")
 @click.option("--moe", is_flag=True, help="Only mixtures of experts.")
 def demo(
-    seed: int, out: Path | None, keep: bool, faults: tuple[str, ...], runs: int | None, ranks: int | None, moe: bool
+    seed: int,
+    out: Path | None,
+    keep: bool,
+    faults: tuple[str, ...],
+    runs: int | None,
+    ranks: int | None,
+    moe: bool,
+    quiet: bool,
 ) -> None:
     """Watch simulated runs that meet trouble within a minute: real log files, written as they would be."""
     from trainmon.monitor import simulate
@@ -44,7 +52,8 @@ def demo(
             simulate.write_finished(out, seed=seed, faults=script, runs=specs)
         except OSError as error:
             fail(f"{out}: {error.strerror or error}; give a directory that can be written")
-        click.echo(f"wrote simulated runs below {out}; try: trainmon check {out}")
+        if not quiet:
+            click.echo(f"wrote simulated runs below {out}; try: trainmon check {out}")
         return
     if not sys.stdout.isatty():
         fail("standard output is no terminal; `trainmon demo --out DIR` only writes the logs")

@@ -6,14 +6,15 @@ import sys
 
 import click
 
-from trainmon.commands.common import echo, fail
+from trainmon.commands.common import echo, fail, quiet_option
 
 
-@click.command(epilog="Exit status: 0; 2 wrong usage, or the history cannot be read.")
+@click.command(epilog="Exit status: 0; 2 wrong usage, or the history cannot be read; 130 interrupted.")
 @click.argument("words", required=False, default="", metavar="[WORDS]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.history/1) on stdout.")
+@quiet_option("One line a run, and what comes back.")
 @click.option("-n", "--limit", type=click.IntRange(1, 20_000), default=30, show_default=True, help="How many runs.")
-def history(words: str, as_json: bool, limit: int) -> None:
+def history(words: str, as_json: bool, quiet: bool, limit: int) -> None:
     """List runs that were judged before, and the faults, nodes, ranks, layers and data sources that come back.
 
     With WORDS only the runs whose name or path holds them. `check` and `watch` keep it, in your own data folder;
@@ -60,7 +61,7 @@ def history(words: str, as_json: bool, limit: int) -> None:
     for run in runs:
         step = "" if run.last_step is None else f"  step {run.last_step:.15g}"
         echo(f"{moment(run.last_seen)}  {run.verdict:<8}{run.state:<14}{printable(run.name, 60)}{step}")
-        if run.verdict in ("WARN", "FAIL") and run.reason:
+        if run.verdict in ("WARN", "FAIL") and run.reason and not quiet:
             echo(f"    {printable(run.reason, 160)}")
     told = [each for each in again if not words or any(words.lower() in name.lower() for name in each.runs)]
     if told:

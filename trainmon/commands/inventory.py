@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import EXIT, cache_option, echo, say_problems
+from trainmon.commands.common import cache_option, echo, quiet_option, say_problems
 from trainmon.commands.reach import ssh_options
 
 
@@ -23,7 +23,9 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
     return share
 
 
-@click.command(epilog=EXIT)
+@click.command(
+    epilog="Exit status: 0; 2 wrong usage, or a target that cannot be read or has no metrics; 130 interrupted."
+)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...", shell_complete=completing.targets)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.inventory/1) on stdout.")
 @click.option(
@@ -34,9 +36,10 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
     show_default=True,
     help="Part of the time that logging may take; the sampling interval K is told for it.",
 )
+@quiet_option("Only the rows that are missing.")
 @cache_option
 @ssh_options()
-def inventory(targets: tuple[str, ...], as_json: bool, share: float) -> None:
+def inventory(targets: tuple[str, ...], as_json: bool, share: float, quiet: bool) -> None:
     """List the 39 rows of the metric table: logged, derivable or missing, gaps first; and what logging costs."""
     from trainmon.monitor import inventory as rows
     from trainmon.monitor.document import dumps
@@ -46,6 +49,6 @@ def inventory(targets: tuple[str, ...], as_json: bool, share: float) -> None:
     say_problems(found)
     if as_json:
         echo(dumps(rows.documents(found.runs, share)))
-    elif found.runs:
-        echo("\n\n".join(rows.text(run, share) for run in found.runs))
+    elif any(run.last_step is not None for run in found.runs):
+        echo("\n\n".join(rows.text(run, share, quiet=quiet) for run in found.runs if run.last_step is not None))
     sys.exit(0 if any(run.last_step is not None for run in found.runs) and not found.problems else 2)

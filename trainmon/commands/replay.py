@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import fail, limit_options, limits_of, say_problems_of
+from trainmon.commands.common import fail, limit_options, limits_of, quiet_option, say_problems_of
 from trainmon.commands.watch import show
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ def _speed(_context: click.Context, _option: click.Parameter, value: str) -> flo
 @click.option("--speed", default="10x", show_default=True, callback=_speed, help="How many times as fast as it was.")
 @click.option("--from", "from_step", type=float, metavar="STEP", help="What came before is there from the start.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write into this directory; no screen.")
+@quiet_option("Do not say what is written.")
 @limit_options
 def replay(
     target: str,
     speed: float,
     from_step: float | None,
     out: Path | None,
+    quiet: bool,
     threshold: float | None,
     window: int | None,
 ) -> None:
@@ -58,7 +60,11 @@ def replay(
     say_problems_of(found.problems)
     if len(found.runs) != 1:
         names = ", ".join(run.name for run in found.runs[:5])
-        fail(f"{target}: here are {len(found.runs)} runs ({names}); name one" if found.runs else f"{found.searched}")
+        fail(
+            f"{target}: here are {len(found.runs)} runs ({names}); name one"
+            if found.runs
+            else f"{target}: no run to replay"
+        )
     if out is None and not sys.stdout.isatty():
         fail("standard output is no terminal; `trainmon replay RUN --out DIR` only writes the log")
     folder = out if out is not None else Path(tempfile.mkdtemp(prefix="trainmon-replay-"))
@@ -70,7 +76,8 @@ def replay(
         if any(part.target.exists() for part in made.parts):
             fail(f"{folder}: holds files of that name already; name an empty directory")
         if out is not None:
-            click.echo(f"trainmon: writing below {out} for {made.lasts_s / speed:.0f} s; Ctrl-C ends it", err=True)
+            if not quiet:
+                click.echo(f"trainmon: writing below {out} for {made.lasts_s / speed:.0f} s; Ctrl-C ends it", err=True)
             play(made, speed, clock, stop, problems.append)
         else:
             _watched(made, speed, clock, stop, problems, folder, limits_of(threshold, window))

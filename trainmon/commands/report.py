@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import cache_option, echo, fail, limit_options, limits_of, say_problems
+from trainmon.commands.common import (
+    cache_option,
+    echo,
+    fail,
+    give_up,
+    limit_options,
+    limits_of,
+    problems_of,
+    quiet_option,
+    say_problems_of,
+)
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
@@ -20,6 +29,7 @@ from trainmon.commands.reach import ssh_options
 @click.option("--json", "form", flag_value="json", help="One JSON document (schema trainmon.report/1).")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here; .md, .html, .json.")
 @click.option("--log-excerpts", is_flag=True, help="With lines of the log around each episode (may hold data samples).")
+@quiet_option("Do not say what was written.")
 @limit_options
 @job_options
 @cache_option
@@ -29,6 +39,7 @@ def report(
     form: str | None,
     output: Path | None,
     log_excerpts: bool,
+    quiet: bool,
     threshold: float | None,
     window: int | None,
     no_slurm: bool,
@@ -60,12 +71,13 @@ def report(
         jobs=job_watch_of(no_slurm, pid),
     )
     runs = [run for run in found.runs if is_worth_a_report(run)]
-    say_problems(found)
+    said = problems_of(found)
+    say_problems_of(said)
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs[:5]) + (", ..." if len(runs) > 5 else "")
         fail(f"a report is of one run, and here are {len(runs)}: {names}; name one")
     if not runs:
-        sys.exit(2)
+        give_up(said)
     (run,) = runs
     remarks, problems = Logbook().read(file.path for file in run.files)
     made = reporting.build(run, made_at=clock.wall(), remarks=remarks, problems=problems, with_log=log_excerpts)
@@ -77,4 +89,5 @@ def report(
         write_output(output, rendered.encode())
     except OSError as error:
         fail(f"{output}: {error.strerror or error}; choose another place with --output")
-    click.echo(f"trainmon: wrote {output}", err=True)
+    if not quiet:
+        click.echo(f"trainmon: wrote {output}", err=True)
