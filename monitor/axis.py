@@ -12,7 +12,8 @@ from trainmon.tails.record import FloatArray, IntArray
 class Axis:
     """Points in log order. A point is one row, or a bin of several once it was thinned.
 
-    `members`: how many series share it; `width`: how many values the older points were last merged by. Attempts cost nothing while there is one, counts while all are 1.
+    `members`: how many series share it; `width`: how many values the older points were last merged by. Attempts cost
+    nothing while there is one, counts while all are 1.
     """
 
     __slots__ = ("_attempt", "_attempts", "_counts", "_steps", "_times", "members", "width")

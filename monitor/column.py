@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import numpy as np
 
 from trainmon.monitor.axis import Axis
@@ -34,6 +37,15 @@ class Column:
         self._tails: Growable | None = None
         self._bad = Growable(np.empty(0))
         self._view: SeriesView | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Column:
+        """Shares the values that are there, and the view of them, which never changes."""
+        other = copy.copy(self)
+        memo[id(self)] = other
+        other.axis = copy.deepcopy(self.axis, memo)
+        for name in ("_values", "_low", "_high", "_tails", "_bad"):
+            setattr(other, name, copy.deepcopy(getattr(self, name), memo))
+        return other
 
     @property
     def nbytes(self) -> int:

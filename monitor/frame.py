@@ -16,6 +16,9 @@ class SignalKey(NamedTuple):
     signal: str
     labels: tuple[tuple[str, str], ...] = ()
 
+    def __deepcopy__(self, _memo: dict[int, object]) -> SignalKey:
+        return self
+
     def __str__(self) -> str:
         if not self.labels:
             return self.signal

@@ -39,11 +39,21 @@ class Growable:
         """Bytes held, spare room included."""
         return self._buffer.nbytes
 
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Growable:
+        """Shares what is there: the copy moves into a buffer of its own with the first value that it is given."""
+        other = Growable.__new__(Growable)
+        other._buffer, other._size = self.view(), self._size
+        return other
+
     def append(self, values: NDArray[Any]) -> None:
         """Adds `values` at the end."""
+        if not len(values):
+            return
         end = self._size + len(values)
         if end > len(self._buffer):
-            larger = np.empty(max(_FIRST_SIZE, end, int(len(self._buffer) * 1.5)), self._buffer.dtype)
+            # A copy is there for a look ahead and gets few more values.
+            room = int(len(self._buffer) * 1.5) if self._buffer.flags.writeable else end + _FIRST_SIZE
+            larger = np.empty(max(_FIRST_SIZE, end, room), self._buffer.dtype)
             larger[: self._size] = self._buffer[: self._size]
             self._buffer = larger
         self._buffer[self._size : end] = values

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from trainmon.tails.record import FloatArray
 
 # Stretches that are kept as they were logged; beyond twice as many the older ones are evened out.
-MOST_RUNS: Final = 4096
+MOST_RUNS: Final = 1024
 
 
 class StepTally:
     """Which steps were logged, as runs of equal distance. The count is exact.
 
-    So are the steps, unless their distance changes all the time: of more than 8,192 runs the older ones are joined two
+    So are the steps, unless their distance changes all the time: of more than 2,048 runs the older ones are joined two
     by two, the steps up to `exact_from` then lie evenly between those that are known.
 
     >>> tally = StepTally()
@@ -32,6 +32,13 @@ class StepTally:
         self.count = int(sum(run[2] for run in self._runs))
         self.exact_from = -math.inf
         self.last = _end(self._runs[-1]) if self._runs else -math.inf
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> StepTally:
+        """Runs that are not the last one never change: they are shared."""
+        other = StepTally(self._runs[-1:])
+        other._runs[:0] = self._runs[:-1]
+        other.count, other.exact_from, other.last = self.count, self.exact_from, self.last
+        return other
 
     @property
     def first(self) -> float:

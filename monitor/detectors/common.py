@@ -29,6 +29,10 @@ class Place(NamedTuple):
     value: float
     line: int
     path: str
+
+    def __deepcopy__(self, _memo: dict[int, object]) -> Place:
+        return self
+
     attempt: int
     time: float
 
