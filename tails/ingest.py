@@ -207,7 +207,7 @@ class Ingest:
             out.notes = [note for note in out.notes if self._is_news(note)]
 
     def _is_news(self, note: Note) -> bool:
-        key = (note.line_no, note.kind.value, note.text)
+        key = (note.offset, note.kind.value, note.text)  # no line number: the frames of a progress bar share theirs
         is_news = key not in self._said
         self._said.add(key)
         return is_news
