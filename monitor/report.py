@@ -21,6 +21,8 @@ from trainmon.monitor.job_report import job_lines
 from trainmon.monitor.logbook import Remark
 from trainmon.monitor.signals import FIRST_SCREEN
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.clock import SystemClock
+from trainmon.tails.history import History
 from trainmon.tails.logpane import LineIndex, read_lines
 from trainmon.tails.own_files import write_output
 from trainmon.tails.record import FloatArray
@@ -29,6 +31,7 @@ from trainmon.tails.status import LogLine
 _MOST_STORIES = 20
 _MOST_CHARTS = 9
 _AROUND = 100  # logged values shown on either side of an episode
+_PIECE_BYTES = 64 << 20
 _LINES = 12  # of the log, on either side of where an episode begins
 FORMS = ("md", "html", "json")
 
@@ -147,10 +150,12 @@ def _excerpt(episodes: Sequence[Episode]) -> Excerpt | None:
     at = next((each for each in episodes if each.path and each.line > 0), None)
     if at is None:
         return None
-    try:
-        lines = tuple(read_lines(Path(at.path), LineIndex(), at.line, _LINES))
-    except OSError as error:
-        return Excerpt(at.path, at.line, (), error.strerror or str(error))
+    # Line numbers run on through the rotated parts of a log (log.1, log.2.gz), so these are found first.
+    log = History(at.path, SystemClock())
+    while log.poll(_PIECE_BYTES).more:
+        pass
+    lines = tuple(read_lines(at.path, LineIndex(), at.line, _LINES, log.blocks))
+    log.release()
     return Excerpt(at.path, at.line, lines, "" if lines else "these lines cannot be read any more")
 
 

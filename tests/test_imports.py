@@ -15,7 +15,7 @@ from trainmon.monitor.simulate import DEFAULT_RUNS, Simulation
 SCREENS = {"textual", "rich"}
 TABLES = {"pandas", "pyarrow", "polars"}
 CHARTS = {"plotext"}
-HEAVY = {"numpy", "msgspec", "watchdog"}
+HEAVY = {"numpy", "msgspec"}
 
 _RUN = """
 import json, sys

@@ -201,3 +201,11 @@ def test_odd_series_are_drawn_or_left_out(values: list[float]) -> None:
 def test_a_chart_can_be_plain_ascii() -> None:
     x = np.arange(50.0)
     text_chart([Line("a", x, x), Line("b", x, -x)], ascii_only=True).encode("ascii")
+
+
+def test_an_excerpt_of_a_rotated_log_shows_the_right_lines(folder: Path, home: dict[str, str]) -> None:
+    text = (folder / "train.log").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "train.log.1").write_text("".join(text[:150]), encoding="utf-8")
+    (folder / "train.log").write_text("".join(text[150:]), encoding="utf-8")
+    made = run("report", "train.log", "--log-excerpts", cwd=folder, **home)
+    assert "    200  step: 200 | loss: nan" in made.stdout
