@@ -59,6 +59,9 @@ class LogView:
         lines, waiting = self._lines(run)
         path = self.place[0] if self.place else (lines[-1].path if lines else "")
         title = f"log {_short(path)}" + ("" if self.place else ", newest lines")
+        file = next((file for file in run.files if file.path == path), None)
+        if file is not None and file.watched_by:
+            title += f" ({file.watched()})"
         if self.words:
             title += f", only lines with {self.words}"
         pane.show(self._matching(lines), title, waiting)
