@@ -21,7 +21,15 @@ _YAML = re.compile(r"^(?P<indent> *)(?:- +)?(?P<key>[\w./-]{1,80}) *:(?: +(?P<va
 _MEGATRON = re.compile(r"^\s*([a-z]\w{1,60}) \.{3,} (.{1,200})$")
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w{0,60})=(\"[^\"]*\"|'[^']*'|[^\s;#]*)")
 _FLAG = re.compile(r"^--?([A-Za-z][\w.-]{0,80})(?:=(.*))?$")
-_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?[-=]([^{}]{0,200}))?\}|(\w+))")
+_ARITHMETIC_SPACED = re.compile(r"\$\(\([^()\n]{1,120}\)\)")
+_ARITHMETIC = re.compile(r"\$\(\(([\w\s*+/-]{1,120})\)\)")
+# What sbatch has short names for, as the long ones.
+_SHORT = (
+    (re.compile(r"(?<!\S)-N[ =]?(\d+)"), r"--nodes=\1"),
+    (re.compile(r"--gres[ =]gpu:(?:\w+:)?(\d+)"), r"--gpus-per-node=\1"),
+)
+_TYPED_COUNT = re.compile(r"(--gpus-per-node[ =])[a-zA-Z]\w*:(\d+)")
 _REPR_ARGUMENT = re.compile(r"^\s*([a-z_]{2,60})=([^,\n]{1,200}),?\s*$")
 _NONE = frozenset(("none", "null", "~", ""))
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -187,18 +195,46 @@ def _shell(text: str) -> Flat:
         bare = line.strip()
         if not bare or (bare.startswith("#") and not bare.startswith("#SBATCH")) or len(bare) > 64 * _MAX_LINE:
             continue
-        assigned = _ASSIGNED.match(bare)
-        if assigned and "--" not in assigned[2]:
+        bare = _ARITHMETIC_SPACED.sub(lambda found: re.sub(r"\s+", "", found[0]), bare)
+        # Several in a row stand before a command as its environment.
+        while (assigned := _ASSIGNED.match(bare)) and "--" not in assigned[2] and assigned[2] not in ('"', "'"):
             variables[assigned[1]] = _filled(assigned[2].strip("\"'"), variables)
-            continue
-        words += (
-            _filled(bare, variables).replace('"', " ").replace("'", " ").replace("(", " ").replace(")", " ").split()
-        )
+            bare = bare[assigned.end() :].lstrip("; ")
+        if bare.startswith("#SBATCH"):
+            bare = _long_names(bare)
+        # No flag takes its value from the next line.
+        words += [*re.sub(r"[\"'()]", " ", _filled(bare, variables)).split(), _END_OF_LINE]
     return _flags(words)
 
 
+_END_OF_LINE = ""
+
+
+def _long_names(line: str) -> str:
+    """An #SBATCH line with -N and --gres as their long names.
+
+    >>> _long_names("#SBATCH -N 8 --gres=gpu:a100:4")
+    '#SBATCH --nodes=8 --gpus-per-node=4'
+    """
+    for short, long in _SHORT:
+        line = short.sub(long, line)
+    return _TYPED_COUNT.sub(r"\1\2", line)
+
+
 def _filled(text: str, variables: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: variables.get(found[1], ""), text)[: 64 * _MAX_LINE]
+    """`text` with the script's own variables, their defaults, and sums of them."""
+    plain = _VARIABLE.sub(lambda found: variables.get(found[1] or found[3], found[2] or ""), text[: 64 * _MAX_LINE])
+    return _ARITHMETIC.sub(lambda found: _sum(found[1], variables), plain)[: 64 * _MAX_LINE]
+
+
+def _sum(text: str, variables: Mapping[str, str]) -> str:
+    """What ``$((A * B))`` comes to; "" where it is not told."""
+    known = {name: value for name, text_of in variables.items() if (value := scalar(text_of)) is not None}
+    try:
+        value = _constant(ast.parse(text.strip(), mode="eval").body, known, 0)
+    except (SyntaxError, ValueError, RecursionError):
+        return ""
+    return f"{value:.15g}" if isinstance(value, float) else ""
 
 
 def _flags(words: list[str]) -> Flat:

@@ -58,6 +58,43 @@ FRAMEWORKS: tuple[Framework, ...] = (
         {"grad.clip_rate": ("gen1_gradient_clipping", "the clipping rate is logged with the gradient norm")},
     ),
     Framework(
+        "MosaicML Composer",
+        (
+            *("max_seq_len", "max_duration", "eval_first", "device_train_microbatch_size", "console_log_interval"),
+            "clipping_type",
+        ),
+        3,
+        ("loss.train", "optim.lr", "sys.tokens_per_second", "sys.mfu", "eval.nll"),
+        {
+            "grad.norm": ("callbacks/optimizer_monitor", "callbacks: optimizer_monitor"),
+            "sys.peak_memory": ("callbacks/memory_monitor", "callbacks: memory_monitor: {}"),
+        },
+    ),
+    Framework(
+        "NeMo",
+        ("trainer/val_check_interval", "trainer/max_steps", "encoder_seq_length", "sched/name", "every_n_train_steps"),
+        2,
+        ("loss.train", "grad.norm", "optim.lr", "sys.step_time", "eval.nll"),
+        {"sys.peak_memory": ("", "log torch.cuda.max_memory_allocated in a callback")},
+    ),
+    Framework(
+        "Levanter",
+        ("num_train_steps", "steps_per_eval", "checkpointer/save_interval", "mp", "max_eval_batches"),
+        2,
+        ("loss.train", "grad.norm", "optim.lr", "sys.step_time", "sys.tokens_per_second", "sys.mfu", "eval.nll"),
+        {"sys.peak_memory": ("", "JAX tells it by device.memory_stats(); log it in a hook")},
+    ),
+    Framework(
+        "axolotl",
+        ("base_model", "sample_packing", "sequence_len", "evals_per_epoch", "saves_per_epoch", "micro_batch_size"),
+        3,
+        ("loss.train", "grad.norm", "optim.lr", "eval.nll"),
+        {
+            "sys.tokens_per_second": ("include_tokens_per_second", "include_tokens_per_second: true"),
+            "sys.peak_memory": ("", "it logs memory/max_active in recent releases; else log it in a callback"),
+        },
+    ),
+    Framework(
         "litgpt",
         ("train/log_interval", "train/micro_batch_size", "train/lr_warmup_steps", "train/max_tokens", "eval/interval"),
         2,
@@ -87,7 +124,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
 def framework_of(flat: Flat) -> Framework | None:
     """The trainer of which most keys are there; None when none is told."""
     keys = [key.lower().replace("-", "_").replace(".", "/") for key in flat]
-    there = set(keys) | {key.rpartition("/")[2] for key in keys}
+    there = set(keys) | {key.rpartition("/")[2] for key in keys} | {"/".join(key.split("/")[-2:]) for key in keys}
     scored = [(sum(mark in there for mark in each.marks), each) for each in FRAMEWORKS]
     fitting = [(score / len(each.marks), each) for score, each in scored if score >= each.least]
     return max(fitting, key=lambda pair: pair[0])[1] if fitting else None

@@ -51,6 +51,8 @@ class Preflight:
 
 def look(target: str, cwd: Path, given: dict[str, float]) -> Preflight:
     """Reads `target` and makes every check. `given`: what the command line says, stronger than any file."""
+    if not target.strip():
+        return _nothing(target, "name a configuration, or the directory or log of a run")
     path = cwd / target
     flats: list[tuple[str, Flat]] = []
     problems: list[str] = []
@@ -85,8 +87,14 @@ def look(target: str, cwd: Path, given: dict[str, float]) -> Preflight:
     checks = tuple(check(plan, Seen(logged, framework)) for check in CHECKS)
     is_known = bool(merged) or run is not None
     verdict = worst([each.verdict for each in checks]) if is_known else Verdict.NO_DATA
+    if verdict is Verdict.NO_DATA and not problems:
+        problems.append(f"{target}: no settings of training that could be judged")
     name = framework.name if framework else ""
     return Preflight(target, verdict, checks, name, plan, tuple(read for read, _ in flats), tuple(problems))
+
+
+def _nothing(target: str, problem: str) -> Preflight:
+    return Preflight(target, Verdict.NO_DATA, (), "", Plan(), (), (problem,))
 
 
 def _configs(folder: Path) -> Sequence[Path]:

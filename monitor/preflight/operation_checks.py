@@ -25,20 +25,26 @@ def checkpoints(plan: Plan, _seen: Seen) -> CheckResult:
     interval = plan.number("checkpoint_interval")
     if plan.values.get("checkpoint_interval") is False or interval == 0:
         return say(Verdict.FAIL, "no checkpoints", "a crash loses the whole run", "save one at least every hour")
-    if interval is None:
+    if interval is None and (each := plan.number("saves_per_epoch")):
+        return say(Verdict.NO_DATA, f"{each:g} an epoch; how long an epoch takes is not told")
+    seconds = plan.number("checkpoint_s") if interval is None else None
+    if interval is None and seconds is None:
         return say(Verdict.NO_DATA, "no checkpoint interval told")
     total = plan.number("total_steps")
-    if interval < 1:  # a share of the run, as HF has it
+    if interval is None:
+        interval = 0.0
+    elif interval < 1:  # a share of the run, as HF has it
         interval = interval * (total or 0.0)
-    steps = f"every {interval:,.0f} steps"
+    steps = f"every {interval:,.0f} steps" if seconds is None else "by time"
     if total is not None and interval >= total > 0:
         return say(Verdict.WARN, f"{steps}, the run has {total:,.0f}", "only its end is saved", "save more often")
-    times = _step_times(plan)
+    times = (1.0, 1.0) if seconds is not None else _step_times(plan)
     world = plan.number("world_size")
     if times is None or not world:
         missing = "world size" if times is not None else "the time of a step"
         return say(Verdict.NO_DATA, f"{steps}; {missing} is not known: give --step-time or --gpus, or a log")
-    least, most = interval * times[0], interval * times[1]
+    count = interval if seconds is None else seconds
+    least, most = count * times[0], count * times[1]
     failures = failures_apart_s(world)
     best = tuple(best_interval_s(_CHECKPOINT_COST_S, apart) for apart in failures)
     span = duration(least) if most < 1.2 * least else f"{duration(least)} to {duration(most)}"
@@ -49,7 +55,8 @@ def checkpoints(plan: Plan, _seen: Seen) -> CheckResult:
     )
     if least > FACTOR * best[1]:
         steps_then = max(best[0] / times[1], 1.0)
-        return say(Verdict.WARN, f"{steps}, {span} apart", why, f"save every {steps_then:,.0f} steps or so")
+        then = f"{steps_then:,.0f} steps or so" if seconds is None else duration(best[0])
+        return say(Verdict.WARN, f"{steps}, {span} apart", why, f"save every {then}")
     if most < _CHECKPOINT_COST_S / _MOST_SHARE:
         share = f"{_CHECKPOINT_COST_S / most:.0%} of the time goes into saving at {_CHECKPOINT_COST_S:.0f} s each"
         return say(Verdict.WARN, f"{steps}, {span} apart, is often", share, "save less often, or asynchronously")
@@ -60,6 +67,12 @@ def evaluation(plan: Plan, _seen: Seen) -> CheckResult:
     """How often held-out loss is measured: METRICS.md, every 0.5-2% of training."""
     say = teller("evaluation", "Evaluation Cadence")
     interval, total = plan.number("eval_interval"), plan.number("total_steps")
+    if interval is None and (each := plan.number("evals_per_epoch")):
+        return say(Verdict.PASS, f"{each:g} an epoch")
+    if interval is None and plan.word("eval_strategy") in ("epoch", "steps"):
+        return say(Verdict.PASS, f"by {plan.word('eval_strategy')}")
+    if plan.number("peak_lr") is None and total is None and "epochs" not in plan.values:
+        return say(Verdict.NO_DATA, "no settings of training here")
     if interval is None or interval <= 0:
         why = "without held-out loss, over-fitting and a broken data order look like progress"
         return say(Verdict.WARN, "no evaluation told", why, "evaluate every 0.5-2% of the steps")

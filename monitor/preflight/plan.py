@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,37 +11,54 @@ from trainmon.tails.fact_names import FACT_NAMES
 
 # Names beside those of tails.fact_names; lower case, the last part of a key, the surest first.
 _NAMES: dict[str, tuple[str, ...]] = {
-    **{name: FACT_NAMES[name] for name in ("parameters", "active_parameters", "world_size", "gpu", "num_experts")},
-    "total_steps": ("train_iters", *FACT_NAMES["total_steps"], "steps"),
+    **{name: FACT_NAMES[name] for name in ("parameters", "active_parameters", "gpu", "num_experts")},
+    "world_size": (*FACT_NAMES["world_size"], "num_processes"),
+    "total_steps": ("train_iters", *FACT_NAMES["total_steps"], "max_duration", "total_num_steps", "steps"),
     "total_tokens": ("total_tokens", "max_tokens", "train_tokens", "num_tokens", "max_train_tokens"),
     "total_samples": ("train_samples",),
     "epochs": ("num_train_epochs", "num_epochs", "max_epochs", "epochs"),
     "peak_lr": ("peak_lr", "max_lr", "learning_rate", "lr", "base_lr", "peak_learning_rate"),
     "min_lr": ("min_lr", "eta_min", "min_learning_rate", "lr_min"),
     "min_lr_ratio": ("min_lr_ratio", "min_lr_factor", "alpha_f", "lr_min_ratio", "min_lr_rate"),
-    "warmup_steps": (*FACT_NAMES["warmup_steps"], "warmup_num_steps"),
+    "warmup_steps": (*FACT_NAMES["warmup_steps"], "warmup_num_steps", "num_warmup_steps", "t_warmup", "warmup"),
     "warmup_ratio": ("warmup_ratio", "lr_warmup_fraction", "warmup_fraction", "warmup_proportion"),
     "decay_steps": ("lr_decay_iters", "lr_decay_steps", "decay_steps", "lr_decay_iterations"),
     "decay_ratio": ("decay_ratio", "lr_decay_fraction", "warmdown_frac", "warmdown_ratio", "cooldown_frac"),
-    "schedule": ("lr_scheduler_type", "lr_decay_style", "decay_type", "lr_schedule", "scheduler", "lr_scheduler"),
+    "schedule": (
+        *("lr_scheduler_type", "lr_decay_style", "decay_type", "lr_schedule", "scheduler", "lr_scheduler"),
+        *("scheduler/type", "scheduler/name", "sched/name", "lr_scheduler/name", "lr_scheduler/type"),
+    ),
     "decay_lr": ("decay_lr",),
     "batch_size": FACT_NAMES["batch_size"],
     "micro_batch": FACT_NAMES["train_batch_size"],
     "accumulation": FACT_NAMES["gradient_accumulation_steps"],
     "tokens_per_batch": FACT_NAMES["tokens_per_batch"],
     "seq_length": FACT_NAMES["seq_length"],
-    "clip": FACT_NAMES["clip_threshold"],
-    "precision": ("precision", "mixed_precision", "dtype", "torch_dtype", "mixed_precision_param", "param_dtype"),
+    "clip": (*FACT_NAMES["clip_threshold"], "clipping_threshold"),
+    "precision": ("precision", "mixed_precision", "dtype", "torch_dtype", "mixed_precision_param", "param_dtype", "mp"),
     "fp16": ("fp16", "fp16/enabled", "use_fp16"),
     "bf16": ("bf16", "bf16/enabled", "bfloat16", "use_bf16"),
     "loss_scale": ("loss_scale", "initial_loss_scale", "fp16/loss_scale", "initial_scale_power"),
-    "checkpoint_interval": (*FACT_NAMES["checkpoint_interval"], "checkpoint/interval"),
-    "eval_interval": ("eval_interval", "eval_steps", "eval_every", "val_check_interval", "eval_freq", "val_interval"),
+    "checkpoint_interval": (
+        *(*FACT_NAMES["checkpoint_interval"], "checkpoint/interval", "every_n_train_steps", "checkpointing_steps"),
+    ),
+    "saves_per_epoch": ("saves_per_epoch",),
+    "evals_per_epoch": ("evals_per_epoch",),
+    "eval_strategy": ("eval_strategy", "evaluation_strategy"),
+    "eval_interval": (
+        "eval_interval",
+        "eval_steps",
+        "eval_every",
+        "val_check_interval",
+        "eval_freq",
+        "val_interval",
+        "steps_per_eval",
+    ),
     "log_interval": ("log_interval", "logging_steps", "log_freq", "log_every", "log_every_n_steps", "steps_per_print"),
     "optimizer": FACT_NAMES["optimizer"],
     "beta2": ("beta2", "adam_beta2", "betas/1", "b2"),
     "weight_decay": ("weight_decay", "wd"),
-    "hidden_size": ("hidden_size", "n_embd", "dim", "d_model", "embedding_dim", "model_dim"),
+    "hidden_size": ("hidden_size", "n_embd", "dim", "d_model", "hidden_dim", "embedding_dim", "model_dim"),
     "num_layers": ("num_layers", "n_layer", "n_layers", "num_hidden_layers", "depth"),
     "vocab_size": ("vocab_size", "padded_vocab_size", "n_vocab"),
     "dead_time_s": (),
@@ -49,7 +67,15 @@ _NAMES: dict[str, tuple[str, ...]] = {
 _NODES = ("nnodes", "num_nodes", "nodes")
 _PER_NODE = ("nproc_per_node", "gpus_per_node", "ntasks_per_node", "devices")
 # A section's plain `interval` or `steps` says nothing without the section.
-_IN_SECTION = {"interval": {"checkpoint": "checkpoint_interval", "eval": "eval_interval"}}
+_EVERY = {"checkpoint": "checkpoint_interval", "eval": "eval_interval", "valid": "eval_interval"}
+_IN_SECTION = {"interval": _EVERY, "freq": {"valid": "eval_interval"}}
+# Lengths with their unit, as Composer, OLMo and Levanter write them: 100ba, 2e9tok, 1ep, 10m.
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?) ?(ba|steps?|it|iters?|ep|epochs?|tok|t|s|sec|m|min|h|hr|hours?)", re.I)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+# A model's size in its name: Llama-8B, 1.1b, 124M; not 8x7B, whose size is not 7B.
+_SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bm])(?![a-z0-9])", re.I)
+_NAMED = ("flavor", "model_name", "model_flavor")
+_FINE_TUNED = ("base_model", "model_name_or_path", "pretrained_model_name_or_path", "adapter", "lora_r")
 _NOT_TOTALS = ("eval", "valid", "test", "checkpoint", "profil", "warm", "log", "save")
 
 
@@ -116,8 +142,32 @@ def _may_be(name: str, key: str) -> bool:
 
 def _set(plan: Plan, name: str, key: str) -> None:
     value = plan.flat[key]
+    if isinstance(value, str) and (found := _LENGTH.fullmatch(value)) and name in _LENGTHS:
+        name, value = _with_unit(name, float(found[1]), found[2].lower())
+    elif name == "warmup_steps" and isinstance(value, float) and 0 < value < 1:
+        name = "warmup_ratio"  # Levanter has one name for both
     if name not in plan.values:
         plan.values[name], plan.said[name] = value, key
+
+
+_LENGTHS = ("total_steps", "warmup_steps", "checkpoint_interval", "eval_interval", "log_interval")
+
+
+def _with_unit(name: str, number: float, unit: str) -> tuple[str, float]:
+    """Which setting a length with a unit is, and its number.
+
+    >>> _with_unit("total_steps", 2e9, "tok"), _with_unit("warmup_steps", 100.0, "ba")
+    (('total_tokens', 2000000000.0), ('warmup_steps', 100.0))
+    >>> _with_unit("checkpoint_interval", 10.0, "m"), _with_unit("total_steps", 3.0, "ep")
+    (('checkpoint_s', 600.0), ('epochs', 3.0))
+    """
+    if unit in ("tok", "t"):
+        return {"total_steps": "total_tokens"}.get(name, f"{name}_tokens"), number
+    if unit in ("ep", "epoch", "epochs"):
+        return {"total_steps": "epochs"}.get(name, f"{name}_epochs"), number
+    if unit[0] in _SECONDS and unit not in ("step", "steps"):
+        return {"checkpoint_interval": "checkpoint_s"}.get(name, f"{name}_s"), number * _SECONDS[unit[0]]
+    return name, number
 
 
 def _derive(plan: Plan, flat: Flat, by_last: dict[str, list[str]]) -> None:
@@ -125,6 +175,7 @@ def _derive(plan: Plan, flat: Flat, by_last: dict[str, list[str]]) -> None:
         found = (flat[key] for name in names for key in by_last.get(name, []))
         return next((value for value in found if isinstance(value, float)), None)
 
+    _tell_batches_apart(plan)
     nodes, per_node = first(_NODES), first(_PER_NODE)
     if nodes and per_node:
         plan.derive("world_size", nodes * per_node, "nodes x processes a node")
@@ -155,3 +206,21 @@ def _derive(plan: Plan, flat: Flat, by_last: dict[str, list[str]]) -> None:
         vocabulary = plan.number("vocab_size") or 0.0
         # 12 L d^2 of attention and feed-forward weights, and the embedding (Kaplan et al. 2020, table 1).
         plan.derive("parameters", 12 * layers * hidden**2 + vocabulary * hidden, "12 x layers x width^2 + embedding")
+    # A model that is tuned further is not held against recipes of pretraining.
+    if not any(name in by_last for name in _FINE_TUNED):
+        names = (flat[key] for name in _NAMED for key in by_last.get(name, []))
+        sizes = (_SIZE.search(name) for name in names if isinstance(name, str))
+        found = next((size for size in sizes if size), None)
+        if found:
+            plan.derive("parameters", float(found[1]) * (1e9 if found[2] in "bB" else 1e6), "the model's name")
+
+
+def _tell_batches_apart(plan: Plan) -> None:
+    """DeepSpeed and Levanter call the whole batch `train_batch_size`, which others call that of one card."""
+    last = plan.said.get("micro_batch", "").lower().rpartition("/")[2]
+    whole = [key for key in plan.flat if key.lower().rpartition("/")[2] == "train_batch_size"]
+    if not whole or "batch_size" in plan.values or (last == "train_batch_size" and plan.number("accumulation")):
+        return
+    if last == "train_batch_size":
+        del plan.values["micro_batch"], plan.said["micro_batch"]
+    plan.values["batch_size"], plan.said["batch_size"] = plan.flat[whole[0]], whole[0]

@@ -15,6 +15,8 @@ def warm_up(plan: Plan, _seen: Seen) -> CheckResult:
     """Warm-up against total steps: METRICS.md, LR Schedule."""
     say = teller("warm_up", "Warm-up")
     warm, total = plan.number("warmup_steps"), plan.number("total_steps")
+    if warm is None and (share_told := plan.number("warmup_ratio")):
+        return say(Verdict.NO_DATA, f"{share_told:.1%} of the steps, of which the number is not told")
     if warm is None and "warmup_steps" not in plan.values and total is None:
         return say(Verdict.NO_DATA, "neither warm-up nor total steps are told")
     if not warm:
@@ -53,7 +55,7 @@ def peak_lr(plan: Plan, _seen: Seen) -> CheckResult:
         return say(
             Verdict.WARN, f"{peak:g} is low", f"{why}; fine-tuning uses less", f"for pretraining try {usual:.1e}"
         )
-    return say(Verdict.PASS, f"{peak:g}", why)
+    return say(Verdict.PASS, f"{peak:g}{', a little above these' if peak > high else ''}", why)
 
 
 def batch(plan: Plan, _seen: Seen) -> CheckResult:
@@ -62,6 +64,8 @@ def batch(plan: Plan, _seen: Seen) -> CheckResult:
     tokens, size = plan.number("tokens_per_batch"), plan.number("active_parameters") or plan.number("parameters")
     if tokens is None:
         missing = [name for name in ("batch_size", "seq_length") if plan.number(name) is None]
+        if "batch_size" in missing and plan.number("micro_batch"):
+            missing[0] = "the number of cards (--gpus)"
         return say(Verdict.NO_DATA, f"tokens a batch unknown: {' and '.join(missing) or 'the batch'} not told")
     if size is None or size < 1e6:
         return say(Verdict.NO_DATA, f"{tokens:,.0f} tokens; the model's size is not told")
@@ -102,7 +106,7 @@ def schedule(plan: Plan, _seen: Seen) -> CheckResult:
         return say(Verdict.FAIL, f"the lowest rate {low:g} lies above the peak {peak:g}", then="swap them")
     if shape is None and low is None and decay is None and plan.number("decay_ratio") is None:
         return say(Verdict.NO_DATA, "no schedule told")
-    if shape and "constant" in shape:
+    if shape and ("constant" in shape or shape == "warmuplr"):
         why = "the last decay gives a large part of the loss (Hägele et al. 2024)"
         return say(Verdict.WARN, "constant, without a decay", why, "decay over the last 10-20%, or cosine")
     if peak and low and low > 0.34 * peak:
@@ -129,7 +133,7 @@ def precision(plan: Plan, _seen: Seen) -> CheckResult:
     say = teller("precision", "Precision")
     word = plan.word("precision") or ""
     half = plan.values.get("fp16") is True or word in ("fp16", "float16", "16", "16-mixed", "half", "16-true")
-    brain = plan.values.get("bf16") is True or "bf16" in word or "bfloat16" in word
+    brain = plan.values.get("bf16") in (True, "auto") or "bf16" in word or "bfloat16" in word
     gpu = plan.word("gpu") or ""
     if half and brain:
         return say(Verdict.FAIL, "both fp16 and bf16 are on", then="turn one of them off; bf16 where the card has it")

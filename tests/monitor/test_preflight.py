@@ -238,3 +238,52 @@ def test_no_settings_break_a_check(flat: Flat) -> None:
     plan = plan_of(flat, {"step_time_s": 1.0})
     for check in CHECKS:
         assert check(plan, Seen(frozenset(), framework_of(flat))).what
+
+
+# What the trainers' own words for the same things must come to: (file, its text, what is planned).
+WORDS = [
+    ("mosaic.yaml", "max_duration: 63900ba\nscheduler:\n  name: cosine_with_warmup\n  t_warmup: 100ba\n"
+     "save_interval: 1000ba\neval_interval: 500ba\nalgorithms:\n  gradient_clipping:\n    clipping_threshold: 1.0\n",
+     {"total_steps": 63900, "warmup_steps": 100, "checkpoint_interval": 1000, "eval_interval": 500, "clip": 1}),
+    ("olmo.yaml", "max_duration: 2e9T\nglobal_train_batch_size: 100\nmodel:\n  max_sequence_length: 1000\n",
+     {"total_tokens": 2e9, "total_steps": 20000}),
+    ("levanter.yaml", "trainer:\n  train_batch_size: 256\n  num_train_steps: 1000\n  checkpointer:\n"
+     "    save_interval: 10m\noptimizer:\n  warmup: 0.02\n",
+     {"batch_size": 256, "warmup_steps": 20, "checkpoint_s": 600}),
+    ("ds.json", '{"train_batch_size": 512, "train_micro_batch_size_per_gpu": 4, "scheduler": {"type": "WarmupDecayLR",'
+     ' "params": {"warmup_num_steps": 30, "total_num_steps": 3000}}}',
+     {"batch_size": 512, "warmup_steps": 30, "total_steps": 3000}),
+    ("titan.toml", '[model]\nflavor = "8B"\n', {"parameters": 8e9}),
+    ("lit.yaml", "model_name: tiny-llama-1.1b\n", {"parameters": 1.1e9}),
+    ("moe.yaml", "model_name: mixtral-8x7b\n", {"parameters": None}),
+    ("sft.yaml", "base_model: some/llama-7b\nmodel_name: llama-7b\nlearning_rate: 1e-5\n", {"parameters": None}),
+    ("job.sbatch", "#SBATCH -N 4 --gres=gpu:a100:8\nMBS=2\nGBS=$((MBS * 8 * ${GA:-4}))\n"
+     "OMP_NUM_THREADS=1 LR=3e-4 srun python t.py --lr ${LR:-1e-4} --global-batch-size $GBS\n",
+     {"world_size": 32, "batch_size": 64, "peak_lr": 3e-4}),
+    ("args.sh", 'ARGS="\n --lr 1e-4 \\\n --bf16\n"\nMORE="--log-interval 5"\ntrain $ARGS $MORE\n',
+     {"peak_lr": 1e-4, "log_interval": 5}),
+    ("acc.sh", "accelerate launch --num_processes 16 x.py --per_device_train_batch_size 4 --checkpointing_steps 50\n"
+     "  --gradient_accumulation_steps 2\n", {"batch_size": 128, "checkpoint_interval": 50}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "planned"), WORDS, ids=[name for name, _, _ in WORDS])
+def test_a_trainers_own_words(name: str, text: str, planned: dict[str, float | None]) -> None:
+    plan = plan_of(flatten(name, text))
+    assert {each: plan.number(each) for each in planned} == pytest.approx(planned)
+
+
+def test_a_switch_at_the_end_of_a_quoted_block_is_on() -> None:
+    flat = flatten("run.sh", 'ARGS="\n --lr 1e-4 \\\n --bf16\n"\nMORE="--log-interval 5"\n')
+    assert flat["bf16"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("launch.yaml", "mixed_precision: bf16\n"), ("x.yaml", "a: [1,2\n  b: }")]
+)
+def test_a_file_without_training_settings_is_not_blamed_for_them(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    made = run("preflight", name, cwd=tmp_path)
+    assert "[WARN]" not in made.stdout
+    assert made.returncode == (0 if "bf16" in content else 2)
+    assert bool(made.stderr) == (made.returncode == 2)
