@@ -55,6 +55,7 @@ def report(
     from trainmon.monitor.logbook import Logbook
     from trainmon.tails.clock import SystemClock
     from trainmon.tails.own_files import write_output
+    from trainmon.tui.seen import with_seen
 
     if form is None and output is not None:
         try:
@@ -78,7 +79,7 @@ def report(
         fail(f"a report is of one run, and here are {len(runs)}: {names}; name one")
     if not runs:
         give_up(said)
-    (run,) = runs
+    run = with_seen(runs[0])
     remarks, problems = Logbook().read(file.path for file in run.files)
     made = reporting.build(run, made_at=clock.wall(), remarks=remarks, problems=problems, with_log=log_excerpts)
     rendered = reporting.render(made, form or "md")
