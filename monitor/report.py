@@ -30,7 +30,7 @@ from trainmon.tails.status import LogLine
 
 _MOST_STORIES = 20
 _MOST_CHARTS = 9
-_AROUND = 100  # logged values shown on either side of an episode
+_AROUND = (20, 100)  # logged values shown on either side of an episode: twice its length, within these
 _PIECE_BYTES = 64 << 20
 _LINES = 12  # of the log, on either side of where an episode begins
 FORMS = ("md", "html", "json")
@@ -118,8 +118,9 @@ def _story(run: RunSnapshot, incident: Incident, by_id: dict[str, Episode]) -> S
 
 def _around(view: SeriesView, first: float, last: float) -> Window:
     whole = window(view)
-    begin = max(int(np.searchsorted(whole.x, first, "left")) - _AROUND, 0)
-    end = int(np.searchsorted(whole.x, last, "right")) + _AROUND
+    begin, end = int(np.searchsorted(whole.x, first, "left")), int(np.searchsorted(whole.x, last, "right"))
+    around = min(max(2 * (end - begin), _AROUND[0]), _AROUND[1])
+    begin, end = max(begin - around, 0), end + around
     shown = whole.x[begin:end]
     inside = (
         (whole.bad >= shown[0]) & (whole.bad <= max(shown[-1], last)) if shown.size else np.zeros(whole.bad.size, bool)

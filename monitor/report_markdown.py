@@ -96,7 +96,11 @@ def _chart(drawn: Window, marked: tuple[float, ...]) -> list[str]:
     unit = f" ({drawn.unit})" if drawn.unit else ""
     upright = [x for x in dict.fromkeys(marked) if drawn.x.size and drawn.x[0] < x < drawn.x[-1]]
     text = text_chart(
-        [Line("", drawn.x, drawn.y, drawn.bad)], title=f"{named(drawn.key)}{unit}", upright=upright, height=12
+        [Line("", drawn.x, drawn.y, drawn.bad)],
+        title=f"{named(drawn.key)}{unit}",
+        upright=upright,
+        height=12,
+        clip=True,
     )
     return [*code(text.splitlines()), ""] if text else []
 

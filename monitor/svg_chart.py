@@ -9,11 +9,11 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from trainmon.monitor.amount import digits
-from trainmon.monitor.text_chart import pieces, thinned
+from trainmon.monitor.text_chart import beyond_words, pieces, shown_range, thinned
 from trainmon.tails.record import FloatArray
 from trainmon.tails.text import printable
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 26, 26
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 26, 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ def svg_chart(
     x, y = thinned(x, y, width)
     if not x.size:
         return ""
-    low, high = float(y.min()), float(y.max())
+    low, high, beyond = shown_range(y)
+    title += beyond_words(beyond)
+    y = np.clip(y, low, high)
     if low == high:
         low, high = low - (abs(low) or 1.0) * 0.05, high + (abs(high) or 1.0) * 0.05
     first, last = float(x.min()), float(x.max())
@@ -75,7 +77,7 @@ def svg_chart(
         py = _TOP + down * (high - value) / (high - low)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{py:.1f}" y2="{py:.1f}"/>')
         parts.append(f'<text class="y" x="{_LEFT - 6}" y="{py + 4:.1f}">{escape(digits(value))}</text>')
-    for value in np.linspace(first, last, 5).tolist():
+    for value in round_values(first, last):
         parts.append(f'<text class="x" x="{at(value):.1f}" y="{height - 8}">{escape(f"{value:.6g}")}</text>')
     parts.append(f'<text class="unit" x="{width - _RIGHT}" y="16">{escape(x_label)}</text>')
     for part_x, part_y in pieces(x, y, bad):
@@ -93,6 +95,24 @@ def svg_chart(
                 f"<title>{escape(printable(what, 300))}</title></path>"
             )
     return "".join([*parts, "</svg>"])
+
+
+def round_values(first: float, last: float) -> list[float]:
+    """At most 7 round numbers from `first` to `last`, which are there too where none lies near them.
+
+    >>> round_values(1.0, 500.0)
+    [1.0, 100.0, 200.0, 300.0, 400.0, 500.0]
+    """
+    span = last - first
+    if not 0 < span < 1e300:
+        return [first]
+    raw = span / 5
+    unit = 10.0 ** np.floor(np.log10(raw))
+    size = float(next(each * unit for each in (1, 2, 5, 10) if each * unit >= raw))
+    inner = [float(each) for each in np.arange(np.ceil(first / size), np.floor(last / size) + 1)[:7] * size]
+    near = 0.4 * size
+    inner = [each for each in inner if each in (first, last) or (each - first > near and last - each > near)]
+    return sorted({first, *inner, last})
 
 
 STYLE = """svg .title{font-weight:600} svg text{font:12px system-ui,sans-serif;fill:currentColor}

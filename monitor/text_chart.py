@@ -39,8 +39,10 @@ def text_chart(
     height: int = 14,
     ascii_only: bool = False,
     upright: Sequence[float] = (),
+    clip: bool = False,
 ) -> str:
-    """The chart as lines of plain text, "" where there is nothing to draw. `upright`: x values marked by a line.
+    """The chart as lines of plain text, "" where there is nothing to draw. `upright`: x values marked by a line;
+    `clip`: outliers of which the title tells are drawn at the edge (`shown_range`).
 
     Never more than a few points a column are handed to plotext: of each column's stretch the lowest and the highest.
     """
@@ -48,6 +50,10 @@ def text_chart(
     shown = [(line, x, y) for line, x, y in shown if x.size]
     if not shown:
         return ""
+    if clip:
+        low, high, beyond = shown_range(np.concatenate([y for _, _, y in shown]))
+        shown = [(line, x, np.clip(y, low, high)) for line, x, y in shown]
+        title += beyond_words(beyond)
     import plotext
 
     with _lock:
@@ -69,6 +75,27 @@ def text_chart(
         plotext.clear_figure()
     text = "\n".join(row.rstrip() for row in drawn.splitlines())
     return _ascii(text) if ascii_only else text
+
+
+def beyond_words(count: int) -> str:
+    """What a chart's title says of values that lie beyond its edge."""
+    return f", {count} value{'s' if count > 1 else ''} beyond the edge" if count else ""
+
+
+def shown_range(y: FloatArray) -> tuple[float, float, int]:
+    """The lowest and highest value to draw of (n,) finite ones, and how many lie beyond: few outliers that would press
+    all the rest into a line are drawn at the edge.
+
+    >>> shown_range(np.array([2.0, 3.0, 2.5, 2.2] * 50)), shown_range(np.array([2.0, 3.0] * 100 + [1e6]))
+    ((2.0, 3.0, 0), (2.0, 5.0, 1))
+    """
+    low, high = float(y.min()), float(y.max())
+    inner_low, inner_high = (float(each) for each in np.quantile(y, (0.03, 0.97)))
+    spread = inner_high - inner_low
+    if not 0 < 20 * spread < high - low:
+        return low, high, 0
+    low, high = max(low, inner_low - 2 * spread), min(high, inner_high + 2 * spread)
+    return low, high, int(((y < low) | (y > high)).sum())
 
 
 _PLAIN = str.maketrans("┌┐└┘├┤┬┴┼─│", "+++++|++" + "+-|")
