@@ -28,6 +28,7 @@ _EXPERT = re.compile(
     rf"{_BEFORE}experts?(?: ?idx| ?id)?[ /:=#]{{0,2}}(?P<number>\d{{1,5}}){_BEHIND}"
     rf"|{_BEFORE}e(?P<number2>\d{{1,5}}){_BEHIND}"
 )
+_LONGEST: Final = 400
 _JOINTS: Final = " /@|:()#"
 _CARDS: Final = ("gpu", "cuda", "device", "npu", "card", "tpu", "chip")
 
@@ -116,7 +117,7 @@ def of_part(text: str) -> tuple[str, dict[str, str]] | None:
     (('moe.load', {'expert': '7'}), ('tensor.rms', {'layer': '12', 'site': 'attn out'}), None)
     """
     labels: dict[str, str] = {}
-    rest = text
+    rest = text[:_LONGEST]
     for name, pattern in (("layer", _LAYER), ("expert", _EXPERT)):
         found = pattern.search(rest)
         if found is not None:

@@ -203,7 +203,7 @@ def _look_up_parts(text: str, unit: str) -> tuple[_Hit | None, str]:
         if part is not None:
             return (1000, *part), unit
         return (whole if whole is not None and (whole[2] or whole[0] < 1000) else None), unit
-    return whole, unit
+    return whole or _look_up_end(text), unit
 
 
 _WHOSE = frozenset(("rank", "layer", "expert", "device", "shard"))
@@ -218,6 +218,28 @@ def _of_rank(ranked: Parts, unit: str) -> tuple[_Hit | None, str]:
         return (hit[0], hit[1], hit[2] | {"device": ranked.labels["rank"]}), unit
     hit, unit = _look_up_parts(rest, unit)
     return (None if hit is None else (hit[0], hit[1], hit[2] | ranked.labels)), unit
+
+
+def _look_up_end(text: str) -> _Hit | None:
+    """The alias of the last part of a path, where it can be nothing else: ``info/learner/stats/total loss``."""
+    head, slash, last = text.rpartition("/")
+    if not slash or _EVALUATION.match(text) or any(_EVALUATION.match(part) for part in head.split("/")):
+        return None
+    if last in ("kl", "entropy") and not re.search("policy|actor|learner|ppo|grpo", head):
+        return None
+    hit = _aliases().exact.get(last)
+    return (
+        (hit[0] + 3000, hit[1], {})
+        if hit is not None and (" " in last or last in ("kl", "entropy")) and hit[1] in _BY_LAST_PART
+        else None
+    )
+
+
+_LAST_PARTS = (
+    "loss.train|grad.norm|optim.lr|policy.kl|policy.entropy|reward.mean|policy.length|sys.mfu|optim.loss_scale"
+    "|sys.tokens_per_second|sys.step_time|sys.peak_memory|sys.reserved_memory"
+)
+_BY_LAST_PART = frozenset(_LAST_PARTS.split("|"))
 
 
 def _aliases_of_whole(text: str, unit: str) -> tuple[int, str, dict[str, str]] | None:
@@ -303,8 +325,9 @@ class Mapper:
 
     def _lift_lone_rank(self, mapped: dict[str, Mapped]) -> None:
         # A log in which one rank alone speaks gives that rank's numbers as the run's: there is nothing to reduce.
+        # Not where each number has a row of its own: the next may be another rank's.
         ranked = {raw: found for raw, found in mapped.items() if dict(found.key.labels).get("rank")}
-        if len({dict(found.key.labels)["rank"] for found in ranked.values()}) != 1:
+        if len(mapped) < 2 or len({dict(found.key.labels)["rank"] for found in ranked.values()}) != 1:
             return
         keys = {found.key for found in mapped.values()}
         for raw, lone in ranked.items():

@@ -7,6 +7,7 @@ apart by what came before and by the next row or two, never by how the rows were
 - rows without a training metric (validation on an epoch counter): they never move the step;
 - a step that was skipped and comes a few rows late (ranks that write on their own): the same attempt;
 - a step that was seen and is drawn again while the old sequence goes on: another writer, charted apart;
+- one quantity's values after another's (a table in long form, sorted by name): each has its own way through the steps;
 - a counter that begins anew each epoch while the epoch rises: added up;
 - everything else, and any launch banner or new file: a new attempt.
 
@@ -24,6 +25,7 @@ import numpy as np
 from trainmon.monitor.counter import StepCounter
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.rows import Rows, stack
+from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.record import FloatArray
 
 EPOCH: Final = SignalKey("progress.epoch")
@@ -84,6 +86,9 @@ class StepTracker:
         self._alone = 0
         self._repeats = 0
         self._tail: Rows | None = None
+        self._is_wide = False  # some row holds more than one number
+        self._keys: set[SignalKey] = set()  # while none does: what was logged
+        self._apart: set[SignalKey] = set()  # and what is listed behind the rest, from an earlier step on
         self._ordinal = 0
 
     def rebase(self) -> None:
@@ -150,6 +155,7 @@ class StepTracker:
             self._ordinal = int(effective[-1])
         else:
             effective = self._effective(rows)
+        self._learn_width(rows)
         moving = rows.primary & ~np.isnan(rows.steps)
         if moving.any() and not self._counter.begun:
             self._raw_first = float(rows.steps[moving][0])
@@ -193,6 +199,27 @@ class StepTracker:
             self.problems.setdefault("writers", "several writers report the same steps; each record is kept")
         return rows.take(~drop) if drop.any() else rows
 
+    def _learn_width(self, rows: Rows) -> None:
+        if self._is_wide:
+            return
+        logged = {key: rows.logged(key) for key in rows.columns if _is_number(key)}
+        counts = np.sum(list(logged.values()), axis=0) if logged else np.zeros(len(rows))
+        self._is_wide = bool((counts > 1).any())
+        self._keys |= {key for key, where in logged.items() if where.any()}
+
+    def _is_other_quantity(self, row: Rows) -> bool:
+        """Whether `row` goes on, or begins, with a quantity that is listed behind others, all by themselves."""
+        if self._is_wide or self._evidence:
+            return False
+        keys = [key for key in row.columns if _is_number(key) and row.logged(key).any()]
+        if len(keys) != 1 or (keys[0] in self._keys and keys[0] not in self._apart):
+            return False
+        if keys[0].signal.startswith("eval.") and not self._apart:
+            return False  # held-out data may have a counter of their own
+        self._keys.add(keys[0])
+        self._apart.add(keys[0])
+        return True
+
     def _learn_epoch(self, rows: Rows) -> None:
         column = rows.columns.get(EPOCH)
         if column is not None:
@@ -226,6 +253,8 @@ class StepTracker:
             yield from self._accept(row)
         elif self._second is not None:
             yield from self._two_writers(row, step)
+        elif self._is_other_quantity(row):
+            yield self._late(row, step, moves=False)
         elif self._is_new_epoch(row):
             self._add_up(float(row.steps[0]))
             yield from self._accept(row)
@@ -267,6 +296,9 @@ class StepTracker:
             return
         if not self._counter.begun or self._aux_apart or step >= self._counter.top:
             yield from self._accept(row)
+            return
+        if self._is_other_quantity(row):
+            yield self._late(row, step, moves=False)
             return
         far = step < self._counter.top - _NEAR_INTERVALS * self._counter.interval
         if step < self._counter.first or (far and not self._aux_begun):
@@ -441,6 +473,11 @@ class StepTracker:
         self.stepless = False
         self._counter = StepCounter()
         self._last = np.nan
+
+
+def _is_number(key: SignalKey) -> bool:
+    """Whether `key` is measured, not a clock or a count of progress."""
+    return not key.signal.startswith("progress.") and stamp_order(key.signal) is None
 
 
 @dataclass(slots=True)

@@ -175,7 +175,7 @@ def read_prefix(text: str) -> Prefix:
 def _rank_of(who: re.Match[str]) -> str:
     """The rank in a word for who wrote the line, "" where it names but a host."""
     worker = _WORKER.fullmatch(who["name"])
-    return who["rank"] or (worker.group(1) if worker is not None else "")
+    return who["rank"] or (str(int(worker.group(1))) if worker is not None else "")
 
 
 _LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI"})

@@ -35,6 +35,7 @@ _BY_RANK: tuple[tuple[str, ...], ...] = (
     (
         *("iteration", "iter", "iters", "iterations", "it", "itr", "iteration_number", "iter_num", "iter_no"),
         *("current_iteration", "current_iter", "cur_iter", "global_iter", "global_iteration", "train_iter", "n_iter"),
+        *("training_iteration", "training_iterations", "training_iter"),
     ),
     ("update", "updates", "num_updates", "n_updates", "update_step", "num_update"),
     ("_step",),
@@ -45,6 +46,7 @@ _WEAK_BY_RANK: tuple[tuple[str, ...], ...] = (
         *("consumed_samples", "samples_seen", "num_samples_seen", "n_samples_seen", "consumed_tokens", "tokens_seen"),
         *("n_tokens_seen", "num_tokens_seen", "num_input_tokens_seen", "train_tokens_seen", "totalenvsteps"),
         *("total_env_steps", "env_steps", "total_timesteps", "timesteps", "timestep", "examples_seen"),
+        *("num_env_steps_sampled_lifetime", "timesteps_total", "num_env_steps_sampled", "agent_timesteps_total"),
         *("cumulative_examples", "cumulative_tokens", "cumulative_samples", "total_tokens_processed", "samples_count"),
     ),
     ("batch", "batches", "batch_idx", "batch_num", "batch_number", "batch_id", "minibatch", "micro_step", "microstep"),

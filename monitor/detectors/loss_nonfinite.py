@@ -56,6 +56,7 @@ class LossNonFinite(Detector):
         self.good = 0
         self.nonzero = 0
         self.bad = 0
+        self.furthest = -np.inf
         self.gap = 0
         self.longest_gap = 0
         self.with_others = False
@@ -80,6 +81,7 @@ class LossNonFinite(Detector):
         if clean and not any(run.count for run in self.runs.values()):
             self.good += len(loss)
             self.nonzero += len(loss)
+            self.furthest = max(self.furthest, float(np.max(frame.steps)))
             self.neighbours.all_good(frame)
             if self.sparse.period is None and len(loss):
                 for row in range(min(len(loss), 2)):
@@ -198,11 +200,15 @@ class LossNonFinite(Detector):
         self._calm("zero", frame, row, x, found)
         self.good += 1
         self.nonzero += x != 0.0
+        self.furthest = max(self.furthest, float(frame.steps[row]))
 
     def _absent(self, frame: Frame, row: int, found: Found) -> None:
-        """A step without its loss: bad when the loss never was away for so long before."""
+        """A step without its loss: bad when the loss never was away for so long before.
+
+        Steps that had their loss elsewhere (a file that lists one quantity after another) are none.
+        """
         self.gap += 1
-        if self.good >= GAPS_OF_HISTORY and self.gap > 3 * self.longest_gap:
+        if self.good >= GAPS_OF_HISTORY and self.gap > 3 * self.longest_gap and frame.steps[row] > self.furthest:
             self._count("vanished", frame, row, float("nan"), found)
 
     def _count(self, name: str, frame: Frame, row: int, x: float, found: Found) -> None:
@@ -219,6 +225,7 @@ class LossNonFinite(Detector):
         for run in self.runs.values():
             run.forget()
         self.gap = 0
+        self.furthest = -np.inf
 
     def finish(self) -> Iterable[Finding]:
         """The last loss is not finite: a FAIL, however few there are."""

@@ -37,6 +37,9 @@ _STEP_BEFORE = re.compile(
     r"(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$",
     re.I,
 )
+_NO_NUMBER = re.compile(r"['\"]\s*:\s*(?:True|False|None|true|false|null|[{\[]|['\"](?![-+\d.]|nan|inf))")
+_FEW_OTHERS = 3
+_SETTINGS_WITHIN = 200_000
 _MAX_ITEMS = 4000
 _NEAR = 160  # characters before a dictionary in which its step may stand
 
@@ -149,6 +152,8 @@ class DictLine(Dialect):
         settings = sum(SETTING.search(key) is not None for key in keys)
         if not any(MEASURE.search(key) for key in keys) or settings * 4 > len(keys):
             return False
+        if _is_settings(line.text, len(keys)):
+            return False
         is_evaluation = any(key.startswith(("eval_", "test_")) for key in reading.values)
         bar = sink.bar if not is_evaluation else sink.main_bar
         if bar is None:
@@ -199,6 +204,16 @@ class DictLine(Dialect):
         for key, value in numbers.items():
             if value is not None:
                 sink.fact(f"final/{key}", value, line.line_no)
+
+
+def _is_settings(text: str, numbers: int) -> bool:
+    """Whether a dictionary without a step is a printed configuration: switches, words and groups among its numbers.
+
+    >>> _is_settings("{'lr': 1e-4, 'model': {'path': 'a', 'bf16': True}, 'reward_fn': None}", 1)
+    True
+    """
+    others = len(_NO_NUMBER.findall(text, 0, _SETTINGS_WITHIN))
+    return others >= _FEW_OTHERS and 4 * others > numbers
 
 
 def _is_same(one: Reading, other: Reading) -> bool:

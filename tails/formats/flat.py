@@ -45,6 +45,7 @@ _BRACKETED = re.compile(
     r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])|[#@]\s?(\d+)\b(?=[\s:,|]))",
     re.IGNORECASE,
 )
+_OF_CAPACITY = re.compile(r"\([KMGT]i?B\)$|mem(?:ory)?\b", re.IGNORECASE)  # Peak Mem.: 64.1/79.1 GiB
 _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
 _INTEGER = re.compile(r"\d+")
 _RESULTS = re.compile(r"Saving dict for global step")  # what tf.estimator measured on held-out data
@@ -80,7 +81,13 @@ def fields_of(pairs: list[Pair], others: list[tuple[int, int]]) -> list[tuple[st
             fields.append((key, (pair.start, pair.end)))
         if pair.slash is not None:
             average = f"{pair.name} avg"
-            is_average = bool(pair.name) and not pair.prose and average not in seen and not pair.name.endswith(" avg")
+            is_average = (
+                not _OF_CAPACITY.search(pair.key)
+                and bool(pair.name)
+                and not pair.prose
+                and average not in seen
+                and not pair.name.endswith(" avg")
+            )
             if not is_average or pair.name.lower() == "epoch" or STEP_KEY.fullmatch(pair.name):
                 others.append(pair.slash)
             else:
@@ -125,6 +132,8 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
     step = named or next((pair for pair in first if STEP_KEY.fullmatch(pair.key)), None)
     if step is None and epoch is not None:
         step = next((pair for pair in first if _BATCH.fullmatch(pair.key) and pair.start > epoch.start), None)
+    if step is None and epoch is None and pairs and pairs[0].slash is not None and _BATCH.fullmatch(pairs[0].key):
+        step = pairs[0]  # "Batch 3/100: loss 2.5"
     if step is None:
         return None
     rest: list[Pair] = []

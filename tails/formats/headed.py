@@ -12,8 +12,16 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Template
 
 _HEADING = re.compile(
-    r"[\W_]{0,120}(?:(?P<eval>eval|validation|test)[ _])?(?:(?:learning|training|train|global|optimi[sz]er)[ _])?"
+    r"[\W_]{0,120}(?:(?:(?P<eval2>eval|evaluation|validation|test)[ _])?(?:[a-z]{2,20}[ _]){0,3}"
+    r"(?:metrics?|values|results?|stats|summary|scalars|losses)[ _](?:values[ _])?(?:at|for|of|after|on|in)[ _])?"
+    r"(?:(?P<eval>eval|validation|test)[ _])?(?:(?:learning|training|train|global|optimi[sz]er)[ _])?"
     r"(?P<key>step|iteration|iter|update|epoch)\s*[:#=]?\s*\[?(?P<step>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?[\W_]{0,120}",
+    re.IGNORECASE,
+)
+# A heading of several numbers, whose last is the step: ``--> TIME: 10:00:00 -- STEP: 25/1500 -- GLOBAL_STEP: 25``.
+_GLOBAL = re.compile(
+    r"[\W_]{0,40}(?:[A-Za-z_]{2,20}\s?[:=]\s?[\d/:. -]{1,40}(?<=[\s,|-])){1,4}"
+    r"(?P<key>global_step)\s*[:=]\s*(?P<step>\d+)[\W_]{0,40}",
     re.IGNORECASE,
 )
 _METRIC = re.compile(
@@ -48,6 +56,8 @@ class Headed(Dialect):
     samples = (
         b"======== Step 1/100 ========\n  Training results:\n  * Loss: 0.25\n  * Avg Reward: 0.5\n"
         b"======== Step 2/100 ========\n  * Loss: 0.125\n  * Total step time: 61.5s\n",
+        b"Metrics values at step 10:\n  loss=3.25\n  grad_norm=1.5\nMetrics values at step 20:\n  loss=3.125\n",
+        b"   --> TIME: 2025-03-04 10:00:00 -- STEP: 25/100 -- GLOBAL_STEP: 25\n     | > loss: 3.25  (3.25)\n",
         b"step: 10\n  loss: 3.25\n  lr: 1.0e-04\n\nstep: 20\n  loss: 3.125\n  lr: 1.0e-04\n",
         b"Epoch 1/2\n----------\ntrain Loss: 3.25 Acc: 0.5\nval Loss: 3.5 Acc: 0.25\n"
         b"Epoch 2/2\n----------\ntrain Loss: 3.0 Acc: 0.5\nval Loss: 3.25 Acc: 0.25\n",
@@ -66,15 +76,17 @@ class Headed(Dialect):
         text = line.text
         if len(text) > _LONGEST:
             return False
-        match = _HEADING.fullmatch(text)
+        match = _HEADING.fullmatch(text) or _GLOBAL.fullmatch(text)
         if match is None:
             return self._below(line, sink)
         self.flush(sink)
         values: dict[str, float | None] = {}
         reading = Reading(values, float(match["step"]), match["key"].lower(), dialect=self.name)
-        reading.total = float(match["total"]) if match["total"] else None
+        named = match.groupdict()
+        reading.total = float(named["total"]) if named.get("total") else None
         reading.secondary = reading.step_key == "epoch"
-        self._open = _Block(reading, values, line, sink.dialects.total(), match["eval"] is not None)
+        is_eval = named.get("eval") is not None or named.get("eval2") is not None
+        self._open = _Block(reading, values, line, sink.dialects.total(), is_eval)
         return True
 
     def _below(self, line: Line, sink: Sink) -> bool:

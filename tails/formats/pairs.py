@@ -13,11 +13,15 @@ from trainmon.tails.formats.numbers import NUMBER
 
 # What looks like a number and is none: clocks, dates, versions, addresses, hexadecimal ids.
 _NOT_A_VALUE = (
-    r"\d+ days?\b(?:, \d+:\d\d:\d\d)?|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
+    r"\d+ days?\b(?:, \d+:\d\d:\d\d)?|(?:\d+ ?d(?:ays?)?,? ?)?\d+ ?h"
+    r"(?:rs?|ours?)?,? ?\d+ ?m(?:ins?)?(?:,? ?\d+ ?s(?:ecs?)?)?\b"
+    r"|\d+ ?m(?:in)? ?\d+ ?s(?:ec)?\b|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
 )
 _TOKEN = re.compile(rf"(?:(?<![\w.@#])|(?<=\A[@#]))(?<!\w[-+])(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))")
 _GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
 _SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=/%]| ?[:=])")
+_NUMBER_SIGN = re.compile(r"\b(step|iter|iteration|update|epoch|batch)([ :]{0,2})#(?=\d)", re.IGNORECASE)
+_PER_SECOND = re.compile(r"/s(?:ec)?(?:/[a-z]{1,12})?(?![\w/])")  # 3400/s, of what is not said
 _UNIT = re.compile(
     r"(?:[mµun]?s|secs?|seconds?|milliseconds|mins?|minutes|m|h|hrs?|hours|%|z|x|W|C|k|K|M|B|G|T|[KMGT]i?[bB]|MHz|GHz"
     r"|[KMGTP]?(?:FLOPs?|FLOPS|flops|flop)(?:/(?:s|sec|GPU|gpu|device|chip))*"
@@ -87,6 +91,8 @@ def _unit_at(text: str, end: int, *, keys_first: bool) -> tuple[str, int, bool]:
 
     In a line of `keys_first` (``lr 1e-4 tok/s 123``) what stands between two numbers is the second one's key.
     """
+    if (match := _PER_SECOND.match(text, end)) is not None:
+        return match.group(), match.end(), False
     match = _GLUED.match(text, end)
     if match is not None:
         word = match.group().rstrip("./")
@@ -292,4 +298,6 @@ def scan(text: str) -> Scan:
     >>> show("train loss at step 10: 2.5")
     step = 10; train loss = 2.5;...
     """
+    if "#" in text:
+        text = _NUMBER_SIGN.sub(r"\1\2 ", text)  # "update #12": as long as before, so that places stay
     return _Scanner(text).scan()

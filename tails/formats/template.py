@@ -20,6 +20,7 @@ _NUMBER = (
 )
 _VALUE = f"({_NUMBER})"
 _MULTIPLIED = f"((?:{_NUMBER})[{''.join(MULTIPLIERS)}])"  # 43.1K
+_DURATION = re.compile(r"(?:\d+ ?[a-z]{1,7}\b,? ?|\d+[dhms])+(?<! )")  # 1h 2m, 3d4h12m
 _CLOCK = r"(?>(?:\d+ days?,? ?)?[\d:]+(?:[.,]\d+)?)"
 _DATE = r"\d{4}-\d\d-\d\d"
 _WORD = r"(?>[\w.]+)"
@@ -201,6 +202,8 @@ def _tolerant(raw: Sequence[tuple[str, str]]) -> dict[str, float | None]:
 
 def _unread(text: str) -> str:
     """A pattern for number-like text that is not read: a number, a time, a date or version."""
+    if _DURATION.fullmatch(text):
+        return _DURATION.pattern
     if ":" in text or "day" in text:
         return _CLOCK
     if re.fullmatch(NUMBER, text):

@@ -204,3 +204,21 @@ def test_cutting_between_a_note_and_its_rows_changes_nothing():
         made = engine()
         feed_cut(made, lines, [cut])
         assert made.attempts == whole.attempts == ((1.0, 11.0), (5.0, 19.0))
+
+
+def listed(*keys, steps=40):
+    return [Line({key: 3.0 - step / 100}, step) for key in keys for step in range(1, steps + 1)]
+
+
+@pytest.mark.parametrize("cuts", [(), (45, 90), tuple(range(0, 160, 7))])
+def test_quantities_listed_one_after_another_are_one_attempt(cuts):
+    made = engine()
+    feed_cut(made, listed("loss", "grad_norm", "lr", "tokens_per_sec"), cuts)
+    assert made.attempts == ((1.0, 40.0),)
+    views = made.series_views()
+    for name in ("loss.train", "grad.norm", "optim.lr", "sys.tokens_per_second"):
+        assert views[SignalKey(name)].steps.tolist() == list(range(1, 41))
+
+
+def test_the_same_quantity_listed_again_is_a_restart():
+    assert read([*listed("loss"), *listed("loss")]).attempts == ((1.0, 40.0), (1.0, 40.0))

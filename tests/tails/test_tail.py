@@ -245,6 +245,16 @@ def test_a_hole_is_said_once_and_the_offsets_hold(tmp_path: Path) -> None:
     assert [note.kind for note in notes] == [NoteKind.UNREADABLE]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_the_zeros_of_utf16_are_no_hole(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes("".join(["\ufeff", *(f"{step} 2.5\n" for step in range(1, 9))]).encode(encoding))
+    tail, _ = open_tail(path)
+    update = tail.poll()
+    assert steps(update) == [float(step) for step in range(1, 9)]
+    assert [note.kind for note in update.parsed.notes] == []
+
+
 def test_the_last_lines_are_kept_with_their_kind(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"\x1b[31mhello\x1b[0m\n1 2.5\nerror bad\n 10%\r 20%\r")

@@ -320,3 +320,13 @@ def test_a_rank_that_is_a_setting_labels_nothing() -> None:
 def test_a_list_that_is_still_growing_has_lost_nothing() -> None:
     parsed = read("[", '  {"step": 1, "loss": 2.5},', '  {"step": 2, "loss": 2.25},')
     assert (column(parsed, "loss"), parsed.unreadable) == ([2.5, 2.25], 0)
+
+
+def test_a_hundred_percent_of_all_steps_is_the_end() -> None:
+    rows = [{"current_steps": step, "total_steps": 20, "loss": 2.5, "percentage": 5.0 * step} for step in range(1, 20)]
+    last = {"current_steps": 20, "total_steps": 20, "loss": None, "percentage": 100.0}
+    assert read(*rows).notes == []
+    (note,) = read(*rows, last, last).notes
+    assert (note.kind, note.step, note.line_no) == (NoteKind.FINISHED, 20.0, 20)
+    # An evaluation's progress, or one that is rounded up, says nothing of the run's end.
+    assert read(*rows, {"current_steps": 19, "total_steps": 20, "loss": 2.5, "percentage": 100.0}).notes == []
