@@ -9,7 +9,7 @@ import numpy as np
 
 from trainmon.monitor.capacity import capacity_bytes
 from trainmon.monitor.derive_base import DerivationRule, DraftLike, number_fact
-from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import FloatArray, IntArray, TimeKind
 
 STEP_TIME: Final = SignalKey("sys.step_time")
@@ -34,7 +34,10 @@ _HALF_PRECISION: Final = ("bf16", "bfloat16", "fp16", "float16", "half", "16-mix
 
 
 class StepTimeRule(DerivationRule):
-    """D8: differences of time stamps over differences of steps, within an attempt; arrival times are not used."""
+    """D8: the inverse of logged steps per second, else differences of time stamps over differences of steps.
+
+    Stamps within an attempt; arrival times are not used.
+    """
 
     def __init__(self) -> None:
         self._coarse = True
@@ -48,8 +51,18 @@ class StepTimeRule(DerivationRule):
     def apply(self, draft: DraftLike) -> None:
         """Puts `sys.step_time`, s."""
         frame = draft.frame
-        if frame.time_kind not in (TimeKind.ABSOLUTE, TimeKind.NAIVE) or not draft.wants(STEP_TIME):
+        rate = draft.column("sys.steps_per_second")
+        has_times = frame.time_kind in (TimeKind.ABSOLUTE, TimeKind.NAIVE)
+        if not draft.wants(STEP_TIME) or not (has_times or rate is not None):
             return
+        result = self._by_stamps(frame) if has_times else np.full(len(frame), np.nan)
+        if rate is None:
+            draft.put(STEP_TIME, result, "differences of time stamps (D8)")
+            return
+        told = np.divide(1.0, rate, out=np.full(len(rate), np.nan), where=rate > 0)
+        draft.put(STEP_TIME, np.where(np.isnan(told), result, told), "1 / steps per second, or time stamps (D8)")
+
+    def _by_stamps(self, frame: Frame) -> FloatArray:
         known = np.flatnonzero(~np.isnan(frame.times))
         top = np.maximum.accumulate(np.concatenate(([self._step], frame.steps[known])))
         rows = known[frame.steps[known] > top[:-1]]
@@ -61,7 +74,7 @@ class StepTimeRule(DerivationRule):
             self._coarse_rows(frame.steps, frame.times, rows[:edge], result)
             rows = rows[edge:]
         self._fine_rows(frame.steps, frame.times, rows, result)
-        draft.put(STEP_TIME, result, "differences of time stamps (D8)")
+        return result
 
     def _fine_rows(self, steps: FloatArray, times: FloatArray, rows: IntArray, result: FloatArray) -> None:
         if not len(rows):

@@ -187,6 +187,7 @@ SIGNALS: tuple[Signal, ...] = (
     _S("eval.with_media", 0, "Evaluation", "score with media", "", "up"),
     _S("eval.without_media", 0, "Evaluation", "score without media", "", "up"),
     _S("sys.samples_per_second", 0, "System", "samples/s", "samples/s", "up"),
+    _S("sys.steps_per_second", 0, "System", "steps/s", "steps/s", "up"),
     _S("sys.rank_step_time", 0, "System", "step time by rank", "s", "down"),
     _S("sys.data_wait", 0, "System", "data wait", "s", "down"),
     _S("sys.rank_memory", 0, "System", "memory by rank", "B", "down"),

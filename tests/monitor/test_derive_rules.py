@@ -395,3 +395,11 @@ def test_co_spikes_are_counted_whatever_the_pieces() -> None:
     feed_cut(watched, lines, [50, 200, 201, 260, 300, 301, 333])
     assert watched.series_views()[key].values.tolist() == whole.values.tolist()
     assert key not in read(lines[:150], detectors=DETECTORS).series_views()
+
+
+def test_steps_per_second_tell_the_step_time_and_are_no_samples() -> None:
+    made = read([Line({"loss": 2.5, "it/s": 4.0}, step) for step in range(1, 5)])
+    views = made.series_views()
+    assert views[SignalKey("sys.step_time")].values.tolist() == [0.25] * 4
+    made = read([Line(fact=("seq_length", 2048.0)), *(Line({"loss": 2.5, "it/s": 4.0}, step) for step in range(1, 5))])
+    assert SignalKey("sys.tokens_per_second") not in made.series_views()
