@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from trainmon.monitor.logbook import Logbook, Remark
 from trainmon.tails.clock import Clock
+from trainmon.tails.worker_top import keep_going
 
 INTERVAL_S = 2.0
 
@@ -23,6 +24,8 @@ class LogbookWatch:
         self._remarks: dict[str, tuple[Remark, ...]] = {}
         self._stamp: tuple[tuple[str, int, int], ...] = ()
         self._stopping = threading.Event()
+        self.problem = ""  # one line once looking has failed
+        self._looked_for: dict[str, tuple[str, ...]] = {}
         self._thread = threading.Thread(target=self._work, name="trainmon-logbook", daemon=True)
 
     def start(self) -> None:
@@ -42,15 +45,19 @@ class LogbookWatch:
         return self._remarks.get(run, ())
 
     def _work(self) -> None:
-        looked_for: dict[str, tuple[str, ...]] = {}
-        while not self._stopping.is_set():
-            paths = dict(self._paths)
-            stamp = self._looked()
-            if stamp != self._stamp or paths != looked_for:
-                self._stamp, looked_for = stamp, paths
-                if stamp or self._remarks:
-                    self._read(paths)
-            self._stopping.wait(INTERVAL_S)
+        keep_going("looking for remarks", self._look, self._stopping, self._say)
+
+    def _look(self) -> None:
+        paths = dict(self._paths)
+        stamp = self._looked()
+        if stamp != self._stamp or paths != self._looked_for:
+            self._stamp, self._looked_for = stamp, paths
+            if stamp or self._remarks:
+                self._read(paths)
+        self._stopping.wait(INTERVAL_S)
+
+    def _say(self, failure: str) -> None:
+        self.problem = failure
 
     def _looked(self) -> tuple[tuple[str, int, int], ...]:
         """Name, size and time of every book: what changes when a remark is made."""

@@ -267,6 +267,7 @@ class Monitor:
             problems=(
                 *self._intake.problems,
                 *(self._jobs.problems if self._jobs is not None else ()),
+                *((self._book.problem,) if self._book.problem else ()),
                 *((self._failure,) if self._failure else ()),
             ),
             status=watched_by(self._snapshots.values()) if self._runs else self._intake.discovery.searched,

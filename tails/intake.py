@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,23 @@ from trainmon.tails.jobs import JobSource
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
 from trainmon.tails.parts import older_parts
-from trainmon.tails.reader import BUDGET_BYTES, ConfigFile, IntakeItem, Lines, Reader, Source, failed, joined
+from trainmon.tails.reader import (
+    BUDGET_BYTES,
+    ConfigFile,
+    IntakeItem,
+    Lines,
+    Reader,
+    Source,
+    failed,
+    failure_words,
+    joined,
+)
 from trainmon.tails.record import Parsed
 from trainmon.tails.scan import CHECKPOINT
 from trainmon.tails.stdin_source import StdinTail, is_readable
 from trainmon.tails.tail import Tail, TailUpdate
 from trainmon.tails.target import TargetError, TargetKind, parse
+from trainmon.tails.worker_top import in_words
 
 if TYPE_CHECKING:
     from trainmon.tails.ssh.address import Address, RemotePath
@@ -81,6 +93,7 @@ class Intake:
         self._targets = known.targets if known is not None else tuple(source)  # type: ignore[arg-type]
         self._cwd = known.cwd if known is not None else (cwd or Path.cwd())
         self._found: dict[Address | None, Discovery] = {}
+        self._failures: dict[str, str] = {}  # of threads of its own: what they did -> one line
         self._parts = by_host(self._targets, self._cwd)
         self._unscanned = {None} if known is not None else set(self._parts)
         if known is not None:
@@ -111,6 +124,9 @@ class Intake:
                 lines.append(f"{show(busy[0])}: {where} has not answered for {now - busy[1]:.0f} s; is its server up?")
             if reader.watcher.problem:
                 lines.append(reader.watcher.problem)
+        readers: list[Reader | HostReader] = [*self._all_readers(), *self._host_readers.values()]
+        lines += [reader.failure for reader in readers if reader.failure]
+        lines += self._failures.values()
         return tuple(dict.fromkeys(lines))
 
     @property
@@ -186,8 +202,14 @@ class Intake:
                 if self._stop_event.is_set():
                     return
             began = self._clock.monotonic()
-            found = discover(targets, self._cwd, self._jobs)
-            self._adopt(found, address)
+            try:
+                found = discover(targets, self._cwd, self._jobs)
+                self._adopt(found, address)
+            except Exception as error:  # the top of this thread: new runs would never be found, and no one know why
+                self._failures["scan"] = in_words("looking for runs", error)
+                pause_s = RESCAN_S
+                continue
+            self._failures.pop("scan", None)
             if not self._follow or not _may_find_more(targets, self._cwd, found):
                 return
             pause_s = max(RESCAN_S, _SCAN_SHARE * (self._clock.monotonic() - began))
@@ -287,13 +309,16 @@ class Intake:
 
     def _read_stdin(self, name: str, tail: StdinTail) -> None:
         for item in _stdin_items(name, tail, self._stop_event):
-            while not self._stop_event.is_set():
-                try:
-                    self._queue.put(item, timeout=0.2)
-                except queue.Full:
-                    continue
-                break
+            self._put(item)
         self._stdin_left -= 1
+
+    def _put(self, item: IntakeItem) -> None:
+        while not self._stop_event.is_set():
+            try:
+                self._queue.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            break
 
 
 def read_all(
@@ -349,7 +374,12 @@ def _whole(source: Source) -> Iterator[IntakeItem]:
 def _stdin_items(name: str, tail: StdinTail, stop: threading.Event) -> Iterator[IntakeItem]:
     is_first = True
     while not stop.is_set():
-        update = tail.poll(BUDGET_BYTES)
+        try:
+            update = tail.poll(BUDGET_BYTES)
+        except Exception as error:  # the top of this worker, as for files: the source ends, and says why
+            status = replace(tail.status(), problem=f"standard input: {failure_words(error)}")
+            yield IntakeItem(name, str(STDIN), TailUpdate(Parsed()), status, "stdout", is_ended=True)
+            return
         if is_first or tail.is_ended or not update.is_empty:
             yield IntakeItem(name, str(STDIN), update, tail.status(), "stdout", is_ended=tail.is_ended)
             is_first = False

@@ -18,6 +18,7 @@ from trainmon.tails.record import Parsed
 from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.tail import Tail, TailUpdate
 from trainmon.tails.watch import POLL, Watcher
+from trainmon.tails.worker_top import keep_going
 
 BUDGET_BYTES = 1 << 20
 SHARED_BUDGET_BYTES = 256 << 10  # when many files are behind, so that each gets its turn soon
@@ -113,6 +114,7 @@ class Reader(threading.Thread):
         super().__init__(name=f"trainmon-reader {mount.point}", daemon=True)
         self.mount = mount
         self.busy_with: tuple[str, float] | None = None  # path and when its poll began, for who asks what hangs
+        self.failure = ""  # one line once this thread's own work has failed
         self.watcher = Watcher(clock, use_inotify=use_inotify)
         self._out = out
         self._clock = clock
@@ -157,10 +159,13 @@ class Reader(threading.Thread):
     def run(self) -> None:
         """Works until stopped."""
         try:
-            while not self._stop_event.is_set():
-                self._round()
+            keep_going(f"reading {show(self.mount.point)}", self._round, self._stop_event, self._say)
         finally:
             self.watcher.close()
+
+    def _say(self, failure: str) -> None:
+        self.failure = failure
+        self._backlog.update(dict.fromkeys(self._sources))  # what the failed round had taken up is looked at again
 
     # -- one round ---------------------------------------------------------------------------------------------
 
@@ -299,9 +304,13 @@ class Reader(threading.Thread):
 
 def failed(source: Source, error: Exception) -> IntakeItem:
     """The last item of a source whose reading raised what it never should."""
-    words = f"reading failed inside trainmon ({type(error).__name__}: {show(str(error))}); please report it"
-    status = replace(source.tail.status(), problem=f"{show(source.path)}: {words}")
+    status = replace(source.tail.status(), problem=f"{show(source.path)}: {failure_words(error)}")
     return IntakeItem(source.run_name, source.label, TailUpdate(Parsed()), status, source.role, is_ended=True)
+
+
+def failure_words(error: Exception) -> str:
+    """What is said of a source whose reading raised `error`."""
+    return f"reading failed inside trainmon ({type(error).__name__}: {show(str(error))}); please report it"
 
 
 def joined(first: TailUpdate, last: TailUpdate) -> TailUpdate:

@@ -17,6 +17,7 @@ from trainmon.tails.ssh.host import Host
 from trainmon.tails.ssh.tail import PATIENCE_S, RemoteConfig, RemoteTail
 from trainmon.tails.status import FileStatus
 from trainmon.tails.tail import Tail, TailUpdate
+from trainmon.tails.worker_top import keep_going
 
 _QUIET_S = 1.1  # a log that has been quiet for so long gives what it held back (tail.QUIET_S)
 _TURNS = 5
@@ -33,6 +34,7 @@ class HostReader(threading.Thread):
     def __init__(self, host: Host, out: queue.Queue[IntakeItem], *, clock: Clock, follow: bool) -> None:
         super().__init__(name=f"trainmon-reader {host.address.name}", daemon=True)
         self.host = host
+        self.failure = ""  # one line once this thread's own work has failed
         self._out = out
         self._clock = clock
         self._follow = follow
@@ -94,18 +96,25 @@ class HostReader(threading.Thread):
 
     def run(self) -> None:
         """Works until stopped."""
-        while not self._stop_event.is_set():
-            while not self._inbox.empty():
-                self._inbox.get()()
-            for path in self._due():
-                source = self._sources.get(path)
-                if self._stop_event.is_set():
-                    break
-                if source is not None:
-                    self._serve(source)
+        keep_going(f"reading from {self.host.address.name}", self._round, self._stop_event, self._say)
         for source in list(self._sources.values()):
             if isinstance(source.tail, RemoteTail):
                 source.tail.close()
+
+    def _round(self) -> None:
+        while not self._inbox.empty():
+            self._inbox.get()()
+        for path in self._due():
+            source = self._sources.get(path)
+            if self._stop_event.is_set():
+                break
+            if source is not None:
+                self._serve(source)
+
+    def _say(self, failure: str) -> None:
+        self.failure = failure
+        with self._condition:
+            self._woken.update(dict.fromkeys(self._sources))  # what the failed round had taken up is looked at again
 
     # -- one round -----------------------------------------------------------------------------------------------
 
