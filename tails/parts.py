@@ -10,7 +10,7 @@ import os
 import re
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -42,11 +42,21 @@ def older_parts(path: str | Path, wall: float) -> list[Part]:
     `wall`: seconds since the epoch, now: a listing of a directory that has just changed is not used again.
     """
     directory, base = os.path.split(os.fspath(path))
-    if not base or "tfevents" in base or base.lower().endswith(_NEVER):
+    if not may_have_parts(base):
         return []
     status = os.stat(directory or ".")  # noqa: PTH116
     seen = (status.st_ino, status.st_mtime_ns) if wall - status.st_mtime > RECENT_S else None
     names = _listing(directory or ".") if seen is None else _known_listing(directory or ".", seen)
+    return parts_among(directory, base, names)
+
+
+def may_have_parts(base: str) -> bool:
+    """Whether a file of the name `base` is of a kind that is rotated."""
+    return bool(base) and "tfevents" not in base and not base.lower().endswith(_NEVER)
+
+
+def parts_among(directory: str, base: str, names: Sequence[str]) -> list[Part]:
+    """The parts of the log `base` among the sorted `names` of its directory, the oldest first."""
     parts: dict[tuple[int, str, int], Part] = {}
     for place in range(bisect_left(names, base), len(names)):
         name = names[place]

@@ -99,6 +99,7 @@ class AskPiece(Ask[Piece]):
     def __init__(self, path: str | bytes, offset: int, length: int, *, is_shell: bool = False) -> None:
         super().__init__()
         self._line = (word(path), offset, length)
+        self.length = length
         self.is_shell = is_shell
         self._before: Piece | None = None
 

@@ -15,6 +15,7 @@ from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.ssh.ask import is_gone
 from trainmon.tails.ssh.host import Host
 from trainmon.tails.ssh.part import blocks_of
+from trainmon.tails.ssh.rotated import RotatedParts
 
 _TURN_S = 0.5
 
@@ -45,7 +46,10 @@ class RemoteFollower:
         self._news = threading.Event()
         self._is_closed = False
         self._was_there = False
+        self._has_given_up = False
+        self._first = 0  # where what is read live begins, after the parts that lay there before
         self._base = 0  # where the present file begins, after those that were rotated away
+        self._older = RotatedParts(remote, host, clock, self._tell)
         self._file = host.watch(remote.path, self._tell)
 
     def _tell(self) -> None:
@@ -60,7 +64,7 @@ class RemoteFollower:
     @property
     def has_news(self) -> bool:
         """Whether a poll would give something."""
-        return self._file.has_news
+        return self._file.has_news if self._older.is_done else self._older.has_news and self._file.was_answered
 
     @property
     def is_known(self) -> bool:
@@ -72,7 +76,8 @@ class RemoteFollower:
         """Of the file, as far as it is known."""
         status = self._file.status
         known = status is not None and not self._file.error
-        return max(self._base + status.size, self.offset) if known and status is not None else self.offset
+        size = self._base + (status.size if known and status is not None else 0)
+        return max(size + self._older.left_bytes, self.offset)
 
     @property
     def mtime(self) -> float | None:
@@ -98,12 +103,16 @@ class RemoteFollower:
                 return str(error)
         if file.left_out:
             return f"{self.path}: {file.left_out / 1e6:,.0f} MB of its history were left out (--ssh-history)"
-        return ""
+        return self._older.problem
 
     def poll(self, budget_bytes: int) -> FollowUpdate:
         """What is new since the last poll, at most `budget_bytes` of it."""
         if self._patience_s:
             self._await()
+        if not self._older.is_done:
+            update = self._poll_older(budget_bytes)
+            if update.data or not self._older.is_done:
+                return update
         data, offset, arrived, more = self._file.take(budget_bytes)
         events = [each.event for each in arrived if each.event is not None]
         for each in arrived:
@@ -111,13 +120,24 @@ class RemoteFollower:
             if each.event is FileEvent.ROTATED:  # offsets go on from the end of the older file
                 self._base += each.offset
             elif each.event in RESTARTS:
-                self._base = 0
+                self._base = self._first = 0
         if data or not self._file.has_news:
             self.offset = self._base + offset + len(data)
         is_at_end = not more and (self._file.is_at_end or self._is_hopeless())
         if self._patience_s:
             more = not is_at_end
         return FollowUpdate(data, self.offset - len(data), tuple(events), more, is_at_end)
+
+    def _poll_older(self, budget_bytes: int) -> FollowUpdate:
+        """What is new of the parts that lay there before; they are looked for once it is known what the log is."""
+        file, start, data = self._file, self.offset, b""
+        if file.was_answered:
+            present = file.status.identity if file.status is not None and not file.error else None
+            data = self._older.poll(present, budget_bytes)
+            self._first = self._base = self.offset = start + len(data)
+            self._was_there = self._was_there or bool(data)
+        more = bool(data) or bool(self._patience_s and not self._has_given_up)
+        return FollowUpdate(data, start, (), more, not more and self._has_given_up)
 
     def unread(self, count: int) -> None:
         """Takes the last `count` bytes as not read: they will be given again."""
@@ -132,6 +152,9 @@ class RemoteFollower:
 
     def blocks(self, offset: int) -> Iterator[bytes]:
         """The bytes from `offset` on, read again over there; blocks."""
+        if offset < self._first:
+            yield from self._older.blocks(offset)
+            offset = self._first
         if offset >= self._base:
             yield from blocks_of(self._host, self._remote, offset - self._base)
 
@@ -152,9 +175,9 @@ class RemoteFollower:
     def _await(self) -> None:
         """Waits for news while there is more to come; gives up after `patience_s` without any."""
         until = self._clock.monotonic() + self._patience_s
-        while not self._file.has_news and not self._file.is_at_end and not self._is_hopeless():
+        while not self.has_news and not (self._older.is_done and (self._file.is_at_end or self._is_hopeless())):
             if self._clock.monotonic() >= until or (self._host.has_failed and not self._was_there):
-                self._file.is_at_end = True
+                self._file.is_at_end = self._has_given_up = True
                 return
             self._news.wait(_TURN_S)
             self._news.clear()

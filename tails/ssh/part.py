@@ -26,14 +26,16 @@ def ask_piece(host: Host, remote: RemotePath, offset: int, length: int) -> Piece
     return piece
 
 
-def blocks_of(host: Host, remote: RemotePath, offset: int) -> Iterator[bytes]:
-    """The bytes from `offset` on, read again, in pieces. Ends where they cannot be read."""
+def blocks_of(host: Host, remote: RemotePath, offset: int, identity: tuple[int, int] | None = None) -> Iterator[bytes]:
+    """The bytes from `offset` on, read again, in pieces. Ends where they cannot be read, and where another file than
+    that of `identity` lies."""
     while True:
         try:
-            data = ask_piece(host, remote, offset, _BLOCK_BYTES).data
+            piece = ask_piece(host, remote, offset, _BLOCK_BYTES)
         except OSError:
             return
-        if not data:
+        data = piece.data
+        if not data or (identity is not None and piece.status is not None and piece.status.identity != identity):
             return
         yield data
         offset += len(data)
