@@ -162,4 +162,6 @@ class EvalTasks(WatchingDetector):
             return result(self, Verdict.NO_DATA, "no task scores; run a fixed task set at key checkpoints")
         most = max((track.values for track in tracks), default=0)
         what = f"{len(tracks)} score{'s' if len(tracks) != 1 else ''}, {most} evaluation{'s' if most != 1 else ''}"
+        if most < 2:
+            return result(self, Verdict.NO_DATA, f"{what}: nothing to compare with", used=used)
         return result(self, Verdict.PASS, what, used=used)

@@ -148,3 +148,18 @@ def test_ranks_on_rows_of_their_own_are_not_taken_for_the_run(tmp_path: Path) ->
     found = columns(rows, tmp_path)
     assert SignalKey("loss.train") not in found
     assert found[SignalKey("loss.worst_rank")].tolist() == [3.0] * 5
+
+
+def test_one_evaluation_of_tasks_is_nothing_to_judge_by(tmp_path: Path) -> None:
+    source = str(tmp_path / "log.jsonl")
+    reader = JsonLines(source)
+    rows = [{"step": 100, "metrics/lambada_openai/0-shot/LMAccuracy": 0.5, "mmlu": 0.25}]
+    for evaluations, verdict in ((1, "NO DATA"), (3, "PASS")):
+        engine = RunEngine("run", source, clock=SystemClock())
+        lines = [json.dumps({**row, "step": 100 * number}) for number in range(1, evaluations + 1) for row in rows]
+        reader = JsonLines(source)
+        parsed = reader.feed(("\n".join(lines) + "\n").encode(), 0, 1)
+        parsed.add(reader.finish())
+        engine.feed(source, parsed)
+        engine.settle()
+        assert [check.verdict.value for check in engine.checks() if check.id == "eval.tasks"] == [verdict]
