@@ -72,13 +72,14 @@ def keys() -> str:
     """Every key, what it does and where it works."""
     lines = [
         f"# Keys\n\n{_MADE}",
-        "A key means the same wherever it works. The mouse works and is never needed.\n",
-        "| key | what it does | where |",
-        "| --- | --- | --- |",
+        "A key means the same wherever it works. The mouse works and is never needed. Other keys can be set by name in\n"
+        "the table `[keys]` of your [configuration](alerts.md#the-configuration-file).\n",
+        "| key | what it does | where | name |",
+        "| --- | --- | --- | --- |",
     ]
     for key in KEYS:
         where = "everywhere" if set(key.screens) == set(SCREENS) else ", ".join(key.screens)
-        lines.append(f"| `{_cell(key.shown)}` | {_cell(key.help)} | {where} |")
+        lines.append(f"| `{_cell(key.shown)}` | {_cell(key.help)} | {where} | `{key.id}` |")
     return "\n".join(lines) + "\n"
 
 

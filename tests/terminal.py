@@ -12,7 +12,8 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -25,10 +26,20 @@ _MODE = re.compile(rb"\x1b\[\?([\d;]+)([hl])")
 class Terminal:
     """Runs `command` in a new terminal of `columns` x `rows`, as a shell in a window would.
 
-    `stdin`: a file descriptor that is the program's standard input in place of the terminal.
+    `stdin`: a file descriptor that is the program's standard input in place of the terminal; `environment`: variables
+    beside those of the test.
     """
 
-    def __init__(self, command: Sequence[str], *, columns: int = 80, rows: int = 24, stdin: int | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        columns: int = 80,
+        rows: int = 24,
+        stdin: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.output = b""
@@ -36,15 +47,14 @@ class Terminal:
         self._master, self._slave = os.openpty()
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.settings_before = termios.tcgetattr(self._slave)
-        environment = {
-            name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")
-        }
+        inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
         self._program = subprocess.Popen(
             command,
             stdin=self._slave if stdin is None else stdin,
             stdout=self._slave,
             stderr=self._slave,
-            env={**environment, "TERM": "xterm-256color", "LANG": "C.UTF-8"},
+            env={**inherited, "TERM": "xterm-256color", "LANG": "C.UTF-8", **(environment or {})},
+            cwd=cwd,
             start_new_session=True,
             preexec_fn=self._take_terminal,
         )
@@ -102,6 +112,23 @@ class Terminal:
     def wait_for(self, what: str) -> None:
         """Waits until the screen shows a match of the regular expression `what`."""
         self._wait(lambda: re.search(what, self.text) is not None, f"{what!r} on the screen")
+
+    def read_for(self, seconds: float) -> tuple[int, int]:
+        """Reads what comes in `seconds`: how many bytes, and in how many bursts with a pause before them."""
+        began, bursts = len(self.output), 0
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._read(min(left, 0.02)):
+                bursts += 1
+                while self._read(0.02):
+                    pass
+        return len(self.output) - began, bursts
+
+    def wait_until_still(self) -> None:
+        """Waits until nothing more is drawn than ages that grow."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.read_for(1.0)[0] > 500:
+            assert time.monotonic() < deadline, f"it never comes to rest:\n{self.text}"
 
     def wait_exit(self) -> int:
         """Waits until the program has ended; its exit status (negative: the signal that ended it)."""

@@ -35,7 +35,7 @@ from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.loading import Pace, read_bytes, words
-from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look, PlainFilter, has_few_colours, prefers_dark
+from trainmon.tui.look import DARK_THEME, LIGHT_THEME, AsciiFilter, Look, PlainFilter, has_few_colours, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.order import ORDERS, ordered
 from trainmon.tui.row import Row, RunId, row_of
@@ -114,6 +114,8 @@ class TrainmonApp(App[None]):
         self.clock: Clock = clock or SystemClock()
         self.look = look or terminal_look()
         self._dark_by_terminal = self.look.dark
+        if not self.look.glyphs.braille:
+            self._filters.append(AsciiFilter())
         is_slow = os.environ.get("TRAINMON_LOW_BANDWIDTH", "") not in ("", "0")
         self.frame_s = max(SLOW_FRAME_S if is_slow else FRAME_S, frame_s)
         if is_slow:

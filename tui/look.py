@@ -233,6 +233,15 @@ class Look:
         return [self.strip(line, width) for line in lines]
 
 
+class AsciiFilter(LineFilter):
+    """Nothing but ASCII reaches the terminal, whatever Textual's own widgets draw (frames, icons, bars)."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """See `LineFilter`."""
+        del background
+        return [Segment(ascii_cells(text), style, control) for text, style, control in segments]
+
+
 def _style(palette: Mapping[str, object], fg: str, bg: str) -> Style:
     lines, grounds = palette["lines"], palette["bg"]
     assert isinstance(lines, tuple)
@@ -262,7 +271,7 @@ def ascii_cells(text: str) -> str:
     return "".join(c if c.isascii() else _NEAR.get(c, "?" * cell_len(c)) for c in text)
 
 
-_NEAR = {"…": "~", "·": "-", "–": "-"}
+_NEAR = {"…": "~", "·": "-", "–": "-", **dict.fromkeys("▔▁─━═▄▀", "-"), **dict.fromkeys("│┃▌▐▊▎█", "|"), "🔎": "/ "}
 
 
 def has_few_colours(environment: Mapping[str, str]) -> bool:

@@ -114,3 +114,40 @@ def test_remembered_pins_of_runs_that_are_gone_do_no_harm(tmp_path: Path) -> Non
     assert screen.order == "trouble"
     assert app.axis == "step"
     assert app.pins == [RunId("gone", "nowhere")]
+
+
+async def test_the_look_of_the_charts_and_a_snooze_come_back(tmp_path: Path) -> None:
+    app = app_with(StateFile(tmp_path, tmp_path / "state"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("exclamation_mark", "j", "enter", "tab", "z", "y", "o", "d", "enter", "escape", "escape")
+        await pilot.pause()
+        snoozed = [one for one in source_of(app).asked if one[0] == "snooze"]
+        added = list(app.added)
+        assert len(snoozed) == len(added) == 1
+    again = app_with(StateFile(tmp_path, tmp_path / "state"))
+    async with again.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        source_of(again).snapshot = sample.fleet()
+        again.poll()
+        screen = again.screen
+        assert isinstance(screen, FleetScreen)
+        assert screen.only_troubled
+        assert (again.view.log_y, again.view.clip) == (True, True)
+        assert again.added == added
+        assert [one[:3] for one in source_of(again).asked] == [snoozed[0][:3]]
+        again.clock.sleep(3601.0)
+        assert again._state().snoozed == (), "a snooze that is over is forgotten"
+
+
+async def test_a_theme_that_was_asked_for_stands_above_the_one_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    StateFile(tmp_path, tmp_path / "state").write(State(dark=False))
+    for wish, dark in ((None, False), ("dark", True)):
+        if wish is not None:
+            monkeypatch.setenv("TRAINMON_THEME", wish)
+        app = app_with(StateFile(tmp_path, tmp_path / "state"))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.pause()
+            assert app.look.dark is dark

@@ -175,6 +175,7 @@ class WalkBar(TriagePane):
     """The steps on one line, the current one marked: a walk from left to right."""
 
     DEFAULT_CSS = "WalkBar { height: 1; }"
+    _told: Hashable = None
 
     def head(self) -> list[Line]:
         """None: there is one line."""
@@ -196,9 +197,12 @@ class WalkBar(TriagePane):
         return look.strip(line, width, "bar")
 
     def redraw(self) -> None:
-        """One line is soon drawn."""
+        """One line is soon drawn, but over a slow link it is long."""
         self.cursor = max(0, min(self.cursor, self.count - 1))
-        self.refresh()
+        told = (self.cursor, tuple((step.id, step.title, step.verdict, step.explains) for step in self.steps))
+        if told != self._told:
+            self._told = told
+            self.refresh()
 
 
 def newest_first(episodes: tuple[Episode, ...]) -> list[Episode]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.monitor.sinks.made import Marked, Said, episode, fleet_of, run_of
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.sinks.alerting import Alerting
@@ -155,3 +157,15 @@ def test_every_sink_hears_what_its_level_lets_through(tmp_path: Path) -> None:
     alerting.close(20.0)
     assert written == ["\a"]
     assert log.read_text().count('"opened"') == 2
+
+
+@pytest.mark.requires("checkout")
+def test_the_example_of_the_documents_can_be_used(tmp_path: Path) -> None:
+    from trainmon.tui.keymap import key_map_of
+
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    example = page.split("```toml\n")[1].split("```")[0]
+    config = read_config(written(tmp_path, example))
+    assert from_config(config.alerts).notify
+    assert set(config.alerts) == {one.name for one in fields(AlertSettings)}
+    assert key_map_of(config.keys).problems == ()
