@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _KINDS = (
     (stat.S_ISCHR, "is a device, not a log file; name a regular file"),
     (stat.S_ISBLK, "is a device, not a log file; name a regular file"),
 )
+
+_LIKE_REMOTE = re.compile(r"(?:^|/)((?:\w[\w.+-]*@)?[A-Za-z][\w.-]*):([\w.][\w./-]*)$", re.ASCII)  # as scp writes it
 
 
 class NotRegular(Exception):  # noqa: N818 - a state of the path, told like one
@@ -81,6 +84,8 @@ def explain(path: str | Path, error: OSError) -> str:
     advice = _ADVICE.get(error.errno or 0)
     if advice is None:
         advice = f"cannot be read ({error.strerror or type(error).__name__}); trying again"
+    elif error.errno == errno.ENOENT and (host := _LIKE_REMOTE.search(os.fspath(path))):
+        advice = f"{advice} (on the host {host[1]} it is {host[1]}:~/{host[2]} or {host[1]}:/{host[2]})"
     return f"{show(path)}: {advice}"
 
 

@@ -13,6 +13,7 @@ _HOST = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\]
 _USER = r"[A-Za-z0-9_][A-Za-z0-9_.+=@-]*"
 _COPY = re.compile(rf"(?:(?P<user>{_USER})@)?(?P<host>{_HOST}):(?P<path>[/~](?s:.*))")
 _URL = re.compile(rf"ssh://(?:(?P<user>{_USER})@)?(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?P<path>/(?s:.*))")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
@@ -73,6 +74,8 @@ def parse_remote(text: str) -> RemotePath | None:
     (2222, None, None)
     """
     is_url = text.startswith("ssh://")
+    if not is_url and (scheme := _SCHEME.match(text)):
+        raise ValueError(f"{text}: {scheme[1]}:// is not read; another host's files are ssh://USER@HOST:PORT/PATH")
     match = _URL.fullmatch(text) if is_url else _COPY.fullmatch(text)
     if match is None:
         if is_url:

@@ -35,7 +35,7 @@ def test_what_lies_on_the_disk_wins(tmp_path: Path) -> None:
     assert parse("dir*", tmp_path).kind is TargetKind.DIR
 
 
-@pytest.mark.parametrize("text", ["", "  ", "a\0b", "ssh://", "ssh://host", "slurm:"])
+@pytest.mark.parametrize("text", ["", "  ", "a\0b", "ssh://", "ssh://host", "slurm:", "sftp://host/a", "s3://bucket/a"])
 def test_what_means_nothing_is_one_clear_line(text: str) -> None:
     with pytest.raises(TargetError) as caught:
         parse(text)

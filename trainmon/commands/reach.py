@@ -15,9 +15,9 @@ _KEY = "trainmon.ssh"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def ssh_options(*, short_o: bool = True) -> Callable[[Command], Command]:
-    """The options -F, -J, -i and -o of ssh, --ssh-rate and --ssh-history. `short_o` False where -o
-    means something else.
+def ssh_options(*, short_o: bool = True, history: str = "all") -> Callable[[Command], Command]:
+    """The options -F, -J, -i and -o of ssh, --ssh-rate and --ssh-history (`history` when it is not given). `short_o`
+    False where -o means something else.
 
     Put it next to the function: when one of its arguments names another host, it is connected to before the function
     runs, and what must be asked (password, second factor, host key) is asked in the terminal.
@@ -41,7 +41,12 @@ def ssh_options(*, short_o: bool = True) -> Callable[[Command], Command]:
                 help="ssh: a setting, as its -o.",
             ),
             _option("--ssh-rate", metavar="BYTES", help="ssh: most bytes a second for history from a host (500K, 2M)."),
-            _option("--ssh-history", metavar="BYTES", help="ssh: of longer logs only the head and so much of the end."),
+            _option(
+                "--ssh-history",
+                metavar="BYTES",
+                default=history,
+                help=f"ssh: of longer logs only the head and so much of the end, or `all`; unless given: {history}.",
+            ),
         )
         wrapped: Any = run
         for option in reversed(options):
@@ -61,7 +66,7 @@ def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
 
 
 def _bytes(text: str | None) -> int | None:
-    if text is None:
+    if text is None or text == "all":
         return None
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].upper() in ("K", "M", "G") else (text, "")
     try:

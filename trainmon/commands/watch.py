@@ -51,7 +51,7 @@ _PATIENCE_S = 5.0
 @limit_options
 @job_options
 @history_option
-@ssh_options()
+@ssh_options(history="256M")  # the present of a huge log first: a link is not flooded with its past
 def watch(
     targets: tuple[str, ...],
     headless: bool,
