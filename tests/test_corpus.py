@@ -26,7 +26,6 @@ EXPLAINED: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "stdout/torchtitan__vlm-pp4-spikes.log": (("root_error",), "an error at interpreter exit is no cause"),
     "structured/engram__bom_iterations.jsonl": (("root_error",), "two kinds of failure, a text each"),
-    "structured/luojiu7b__llamafactory_trainer_log.jsonl": (("events",), "nothing in the file says so in words"),
     "structured/verifier-reward__xtune_seed8.jsonl": (("events",), "nothing in the file says so in words"),
     "structured/minimind-fbtp__dpo_long.csv": (("loss: last",), "steps that begin anew each epoch are added up"),
     "structured/worldmodel__tb_scalar_export.csv": (

@@ -19,6 +19,8 @@ LIST_LIMIT = 512
 KEY_LIMIT = 20_000
 _KEY_LENGTH = 300
 _DEPTH = 12
+_NAMES = ("name", "key", "metric", "tag", "metric_name")
+_VALUES = ("value", "val", "metric_value", "simple_value")
 _NUMERIC = re.compile(
     r"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF(?:INITY)?)\s*"
 )
@@ -58,6 +60,20 @@ def _leaves(value: object, limit: int) -> int:
         if count > limit:
             break
     return count
+
+
+def _named_values(values: list[Any] | tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """The entries of ``[{"name": "loss", "value": 2.5}, ...]``; none where the list is something else."""
+    named: list[tuple[str, Any]] = []
+    for one in values[: LIST_LIMIT + 1]:
+        if not isinstance(one, dict):
+            return []
+        name = next((one[key] for key in _NAMES if isinstance(one.get(key), str)), None)
+        value = next((key for key in _VALUES if key in one), None)
+        if name is None or value is None:
+            return []
+        named.append((name, one[value]))
+    return named if len(named) <= LIST_LIMIT else []
 
 
 class Kind(Enum):
@@ -123,7 +139,10 @@ class KeyTable:
                 for name, inner in value.items():
                     self._flatten(f"{key}/{name}" if key else str(name), inner, put, texts, depth + 1)
         elif isinstance(value, list | tuple):
-            if depth < _DEPTH and _leaves(value, LIST_LIMIT) <= LIST_LIMIT:
+            if depth < _DEPTH and (named := _named_values(value)):
+                for name, inner in named:
+                    self._flatten(f"{key}/{name}", inner, put, None, depth + 1)
+            elif depth < _DEPTH and _leaves(value, LIST_LIMIT) <= LIST_LIMIT:
                 for index, inner in enumerate(value):
                     if not isinstance(inner, str):
                         self._flatten(f"{key}[{index}]", inner, put, None, depth + 1)

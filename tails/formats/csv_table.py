@@ -13,7 +13,7 @@ from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.csv_columns import column_of, number_of
 from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_file, named_by_file
 from trainmon.tails.formats.csv_labels import Labels
-from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, split
+from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, split
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.stamps import stamp_order
@@ -68,7 +68,7 @@ class CsvTable(LineFormat):
         """A line of names over lines with as many fields, some of them numbers."""
         whole = head[: head.rfind(b"\n") + 1] or head
         text = whole.removeprefix(_BOM).decode("utf-8", "replace")
-        lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#{")][: _SNIFFED_LINES + 1]
+        lines = [line for line in text.split("\n") if line.strip() and not is_comment(line)][: _SNIFFED_LINES + 1]
         if not lines or lines[0].lstrip()[:1] in ("{", "["):
             return 0.0
         bare = sum(map(bool, map(_BARE_ROW.fullmatch, map(str.strip, lines))))
@@ -118,7 +118,7 @@ class CsvTable(LineFormat):
     def _take(self, record: bytes, offset: int, line_no: int) -> None:
         """Takes in one record: a row, a header, or what is neither."""
         text = record.removeprefix(_BOM if offset == 0 else b"").decode("utf-8", "replace").strip("\r\n\x00 ")
-        if not text or text.startswith("#{"):
+        if not text or is_comment(text):
             return
         if self._header is None:
             if not _BARE_ROW.fullmatch(text):

@@ -33,6 +33,18 @@ def best_delimiter(line: str) -> str:
     return max(DELIMITERS, key=lambda delimiter: (len(split(line, delimiter)), -DELIMITERS.index(delimiter)))
 
 
+def is_comment(line: str) -> bool:
+    """Whether a line is a remark, not the header behind a ``#``.
+
+    >>> is_comment("# run: x, host: y"), is_comment('#{"format": 1}'), is_comment("#step,loss"), is_comment("step,loss")
+    (True, True, False, False)
+    """
+    if not line.startswith("#"):
+        return False
+    names = split(line[1:], best_delimiter(line))
+    return len(names) < 2 or any(mark in name for name in names for mark in ":={")
+
+
 def leaves_open(line: bytes, delimiter: bytes, inside: bool) -> bool:
     """Whether a quoted field is open at the end of `line`; `inside` tells whether one was at its beginning.
 

@@ -12,7 +12,8 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Shape, Template, read_once
 
 STEP_KEY = re.compile(
-    r"(?:at |after |in )?(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed"
+    r"(?:at |after |in |(?:eval(?:uation)?|validation|val|test) (?:@|at|after|for) )?"
+    r"(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed"
     r"|optimi[sz]er|opt|current|cur|learning)[ _-]?)?"
     r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count|id|i|no\.?)|\((?:train(?:ing)?|val|test)\))?"
     r"|num_updates|n_iter",
@@ -46,12 +47,15 @@ _BRACKETED = re.compile(
     re.IGNORECASE,
 )
 _OF_CAPACITY = re.compile(r"\([KMGT]i?B\)$|mem(?:ory)?\b", re.IGNORECASE)  # Peak Mem.: 64.1/79.1 GiB
+_EPOCH_NAME = re.compile(r"(?:(?:train|training|eval|val|valid|validation|test)[ _]?)?epoch", re.IGNORECASE)
+_ROUND = re.compile(r"(?:episode|round|generation|game|rollout|cycle)", re.IGNORECASE)  # what counts where no step does
 _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
 _INTEGER = re.compile(r"\d+")
 _RESULTS = re.compile(r"Saving dict for global step")  # what tf.estimator measured on held-out data
 _GLOBAL_STEP = re.compile(r"global[_ ]step|num_updates", re.IGNORECASE)
 _REFUSED = re.compile(
-    r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#(?!\d)|>>> |Traceback|export |rank \d+ "
+    r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#(?!\d)"
+    r"|>>> (?!\[|eval|val|test|train|step|iter|epoch)|Traceback|export |rank \d+ "
     r"sample|[\w./-]+\.sh)"
     r"|\(final\)|for final step|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
     r"|f['\"]|\.format\(|\)\s*:\s*$",
@@ -134,6 +138,8 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
         step = next((pair for pair in first if _BATCH.fullmatch(pair.key) and pair.start > epoch.start), None)
     if step is None and epoch is None and pairs and pairs[0].slash is not None and _BATCH.fullmatch(pairs[0].key):
         step = pairs[0]  # "Batch 3/100: loss 2.5"
+    if step is None and epoch is None and pairs and _ROUND.fullmatch(pairs[0].key) and not pairs[0].prose:
+        step = pairs[0] if _INTEGER.fullmatch(text, pairs[0].start, pairs[0].end) else None
     if step is None:
         return None
     rest: list[Pair] = []
@@ -151,7 +157,7 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
 
 def is_epoch(pair: Pair, text: str) -> bool:
     """Whether `pair` of `text` is the number of an epoch, a whole one."""
-    return pair.name.lower() == "epoch" and _INTEGER.fullmatch(text, pair.start, pair.end) is not None
+    return _EPOCH_NAME.fullmatch(pair.name) is not None and _INTEGER.fullmatch(text, pair.start, pair.end) is not None
 
 
 def _bracketed_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]) -> Shape | None:
@@ -182,7 +188,9 @@ def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[in
 
 def _mark_evaluation(text: str, shape: Shape) -> None:
     """Metrics of a line that is headed "eval" or "test" are not the training's: their keys say so."""
-    first_key, (start, _) = next((field for field in shape.fields if field[0].lower() != "epoch"), shape.fields[0])
+    first_key, (start, _) = next(
+        (field for field in shape.fields if not _EPOCH_NAME.fullmatch(field[0])), shape.fields[0]
+    )
     head = text[:start]
     head = head[: head.rfind(first_key.split(" (")[0])] if first_key.split(" (")[0] in head else head
     if EVAL_WORD.search(head) or _RESULTS.match(text):

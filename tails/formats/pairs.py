@@ -17,7 +17,9 @@ _NOT_A_VALUE = (
     r"(?:rs?|ours?)?,? ?\d+ ?m(?:ins?)?(?:,? ?\d+ ?s(?:ecs?)?)?\b"
     r"|\d+ ?m(?:in)? ?\d+ ?s(?:ec)?\b|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
 )
-_TOKEN = re.compile(rf"(?:(?<![\w.@#])|(?<=\A[@#]))(?<!\w[-+])(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))")
+_TOKEN = re.compile(
+    rf"(?:(?<![\w.@#])|(?<=\A[@#]))(?<!\w[-+])(?<!cuda:)(?<![nx]pu:)(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))"
+)
 _GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
 _SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=/%]| ?[:=])")
 _NUMBER_SIGN = re.compile(r"\b(step|iter|iteration|update|epoch|batch)([ :]{0,2})#(?=\d)", re.IGNORECASE)
@@ -238,6 +240,9 @@ class _Scanner:
             before.prose = False
             self.out.pairs.append(Pair(match["what"], match["what"], start, end))
             return unit_end
+        if (wrapped := gap.rstrip()).endswith("("):  # "loss: tensor(2.5"
+            inner = _WRAPPER.sub("", wrapped[:-1])
+            gap = f"{inner} " if inner != wrapped[:-1] else gap
         name, prose = _key_before(gap)
         if not unit and name.lower() in _BEFORE_COUNT and (counted := _COUNTED_STEPS.match(self.text, end)) is not None:
             self.group = ""

@@ -211,3 +211,11 @@ def test_the_first_rank_speaks_for_the_run() -> None:
         "loss",
         "loss{rank=1}",
     }
+
+
+def test_remarks_before_the_header_and_a_last_comma() -> None:
+    data = b"# run: x, host: y\n# 2025-03-04\nstep,loss,\n" + b"".join(b"%d,2.5,\n" % step for step in range(1, 5))
+    assert CsvTable.sniff(data) > 0.5
+    parsed = read_lines(CsvTable("metrics.csv"), data)
+    assert [step for block in parsed.blocks for step in block.steps.tolist()] == [1, 2, 3, 4]
+    assert parsed.unreadable == 0

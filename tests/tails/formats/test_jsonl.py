@@ -330,3 +330,12 @@ def test_a_hundred_percent_of_all_steps_is_the_end() -> None:
     assert (note.kind, note.step, note.line_no) == (NoteKind.FINISHED, 20.0, 20)
     # An evaluation's progress, or one that is rounded up, says nothing of the run's end.
     assert read(*rows, {"current_steps": 19, "total_steps": 20, "loss": 2.5, "percentage": 100.0}).notes == []
+
+
+def test_a_list_of_names_and_values_is_laid_flat_by_name() -> None:
+    rows = [
+        {"step": at, "metrics": [{"name": "loss", "value": 3.0 - at}, {"name": "lr", "value": 1e-4}]} for at in (0, 1)
+    ]
+    parsed = read(*rows)
+    assert column(parsed, "metrics/loss") == [3.0, 2.0]
+    assert column(read({"step": 1, "load": [{"name": "a"}, {"value": 2}]}), "load[1]/value") == [2.0]

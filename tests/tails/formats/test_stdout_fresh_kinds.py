@@ -98,3 +98,30 @@ def test_a_record_that_holds_a_null_is_still_one() -> None:
         "{'loss': 2.25, 'reward': None, 'kl': 0.2, 'epoch': 0.2}\n"
     )
     assert [value for _, value in values(read(text), "loss")] == [2.5, 2.25]
+
+
+def test_the_epochs_of_two_sets_do_not_mix() -> None:
+    text = "".join(
+        f"train epoch: {at}, loss: {3 - at / 8}, accuracy: 30\ntest epoch: {at}, loss: 4.0, accuracy: 29\n"
+        for at in range(1, 5)
+    )
+    parsed = read(text)
+    assert values(parsed, "loss") == [(float(at), 3 - at / 8) for at in range(1, 5)]
+    assert [value for _, value in values(parsed, "eval/loss")] == [4.0] * 4
+
+
+def test_a_result_behind_arrows_is_held_out() -> None:
+    parsed = read(lines("step {step} loss {loss}") + ">>> eval @ step 40: loss=2.5 ppl=12.2\n>>> import torch\n")
+    assert values(parsed, "loss") == EVERY_TEN
+    assert values(parsed, "eval/loss") == [(40.0, 2.5)]
+
+
+def test_a_printed_tensor_is_its_number() -> None:
+    parsed = read(lines("step {step} loss: tensor({loss}, device='cuda:0', grad_fn=<NllLossBackward0>)"))
+    assert values(parsed, "loss") == EVERY_TEN
+    assert {key for block in parsed.blocks for key in block.columns} == {"loss"}
+
+
+def test_episodes_count_where_no_step_does() -> None:
+    parsed = read(lines("Episode {step} | Reward {loss} | Avg Reward (100) 18.2 | Epsilon 0.90"))
+    assert values(parsed, "Reward") == EVERY_TEN
