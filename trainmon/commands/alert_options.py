@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmon.commands.common import fail, say_problems_of
+
 if TYPE_CHECKING:
     from trainmon.monitor.sinks.settings import AlertSettings
     from trainmon.monitor.user_config import UserConfig
@@ -97,14 +99,14 @@ def alert_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wanted_by(config: UserConfig, flags: Mapping[str, object]) -> AlertSettings:
-    """What the configuration and the flags ask for. Raises UsageError with one line for what cannot be."""
+    """What the configuration and the flags ask for. One line and status 2 for what cannot be."""
     from trainmon.monitor.sinks.base import SinkError
     from trainmon.monitor.sinks.settings import from_config
 
     try:
         settings = from_config(config.alerts)
     except SinkError as error:
-        raise click.ClickException(f"{config.path}: {error}") from error
+        fail(f"{config.path}: {error}")
     try:
         return settings.with_flags(flags)
     except SinkError as error:
@@ -113,7 +115,6 @@ def wanted_by(config: UserConfig, flags: Mapping[str, object]) -> AlertSettings:
 
 def config_of_user() -> UserConfig:
     """The user's configuration; one line and status 2 where it cannot be used."""
-    from trainmon.commands.common import fail, say_problems_of
     from trainmon.monitor.user_config import ConfigError, read_config
 
     try:
