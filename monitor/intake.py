@@ -9,7 +9,7 @@ import numpy as np
 from trainmon.monitor.core import Core, FrameListener
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.merge import Merge, Merged
-from trainmon.monitor.rows import Rows, stack
+from trainmon.monitor.rows import MOST_CELLS, Rows, stack
 from trainmon.monitor.run import Event, KeyMapper, Rebased, SourceReader, rank_of
 from trainmon.monitor.steps import Placed
 from trainmon.tails.record import Fact, Note, Parsed, TimeKind
@@ -40,15 +40,26 @@ class _Batch:
         self.attempt = -1
         self.time_kind = TimeKind.NONE
         self._rows: dict[int, list[Rows]] = {}
+        self._keys: set[SignalKey] = set()
+        self._count = 0
+
+    def has_room(self, rows: Rows) -> bool:
+        """Whether `rows` may still be put behind the others: few common keys make many empty cells."""
+        if not self._count:
+            return True
+        return (self._count + len(rows)) * len(self._keys | rows.columns.keys()) <= MOST_CELLS
 
     def add(self, placed: Placed) -> None:
         """Puts rows behind the others."""
         if len(placed.rows):
             self._rows.setdefault(placed.writer, []).append(placed.rows)
+            self._keys |= placed.rows.columns.keys()
+            self._count += len(placed.rows)
 
     def take(self) -> tuple[Rows | None, Rows | None]:
         """The rows gathered since the last call: the run's own, and another writer's."""
         rows, self._rows = self._rows, {}
+        self._keys, self._count = set(), 0
         own, other = (rows.get(writer) for writer in (1, 2))
         return (stack(own) if own else None), (stack(other) if other else None)
 
@@ -170,7 +181,7 @@ class Sources:
             if event.new_attempt or source.attempt < 0:
                 self._pass_batch(path, batch, listener)
                 source.attempt += 1
-            elif event.rows.time_kind is not batch.time_kind:
+            elif event.rows.time_kind is not batch.time_kind or not batch.has_room(event.rows):
                 self._pass_batch(path, batch, listener)
             batch.time_kind = event.rows.time_kind
             batch.attempt = source.base + source.attempt
@@ -213,8 +224,6 @@ class Sources:
         reader.keys_told = len(reader.raw_keys)
         for key, raw in reader.raw_keys.items():
             self._core.raw_keys.setdefault(key, raw)
-            if key.signal.startswith(("reward.", "policy.")):
-                self._core.rl = True
 
     def _place(self, source: _Source, rows: Rows) -> None:
         """A source's first rows: they begin a later attempt when they come after all that the others trained."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import Block, FloatArray, IntArray, Mark, MarkArray, TimeKind
 
 BoolArray = NDArray[np.bool_]
+# Rows are put together up to so many cells: what few rows log is as long as all of them.
+MOST_CELLS: Final = 1 << 21
 # Logged once a step by one process: logged twice, there are two.
 _TELLING = ("loss.train", "grad.norm", "reward.mean")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.mapping import Mapped
-from trainmon.monitor.rows import BoolArray, Rows, join_blocks
+from trainmon.monitor.rows import MOST_CELLS, BoolArray, Rows, join_blocks
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.steps import Placed, StepTracker
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
@@ -273,12 +273,17 @@ def _logged(block: Block, raw: str, where: slice) -> BoolArray:
 
 def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
     group: list[Block] = []
+    keys: set[str] = set()
+    rows = 0
     for block in blocks:
         if not len(block):
             continue
-        if group and (block.step_key, block.time_kind) != (group[0].step_key, group[0].time_kind):
+        is_other = group and (block.step_key, block.time_kind) != (group[0].step_key, group[0].time_kind)
+        if is_other or (group and (rows + len(block)) * len(keys | block.columns.keys()) > MOST_CELLS):
             yield join_blocks(group)
-            group = []
+            group, keys, rows = [], set(), 0
         group.append(block)
+        keys |= block.columns.keys()
+        rows += len(block)
     if group:
         yield join_blocks(group)

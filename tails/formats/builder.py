@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from trainmon.tails.formats.skeleton import RowValues
 from trainmon.tails.record import Block, FloatArray, Mark, MarkArray, TimeKind
 
 _NAN = math.nan
+# Rows that share few keys are put into blocks of at most so many cells: a block is as wide as all its keys together.
+_MOST_CELLS = 1 << 21
 
 
 def mark_of(value: float | None) -> Mark:
@@ -24,6 +26,9 @@ def mark_of(value: float | None) -> Mark:
     if math.isnan(value):
         return Mark.NAN
     return Mark.POS_INF if value > 0 else Mark.NEG_INF
+
+
+Row = tuple[float, float, int, int, Mapping[str, float | None]]
 
 
 class BlockBuilder:
@@ -41,7 +46,7 @@ class BlockBuilder:
         self.source = source
         self._done: list[Block] = []
         self._shape: tuple[str, TimeKind] = ("", TimeKind.NONE)
-        self._rows: list[tuple[float, float, int, int, Mapping[str, float | None]]] = []
+        self._rows: list[Row] = []
 
     def __len__(self) -> int:
         return len(self._rows) + sum(len(block) for block in self._done)
@@ -66,7 +71,7 @@ class BlockBuilder:
 
     def add_rows(
         self,
-        rows: Iterable[tuple[float, float, int, int, Mapping[str, float | None]]],
+        rows: Iterable[Row],
         step_key: str,
         time_kind: TimeKind,
     ) -> None:
@@ -83,25 +88,45 @@ class BlockBuilder:
         return done
 
     def _close(self) -> None:
-        rows = self._rows
-        if not rows:
-            return
-        self._rows = []
+        rows, self._rows = self._rows, []
+        for part in _pieces(rows):
+            self._done.append(self._block(part))
+
+    def _block(self, rows: list[Row]) -> Block:
         columns, marks = _columns([row[4] for row in rows])
         step_key, time_kind = self._shape
-        self._done.append(
-            Block(
-                source=self.source,
-                steps=np.array([row[0] for row in rows]),
-                times=np.array([row[1] for row in rows]),
-                offsets=np.array([row[2] for row in rows], np.int64),
-                lines=np.array([row[3] for row in rows], np.int64),
-                columns=columns,
-                marks=marks,
-                step_key=step_key,
-                time_kind=time_kind,
-            )
+        return Block(
+            source=self.source,
+            steps=np.array([row[0] for row in rows]),
+            times=np.array([row[1] for row in rows]),
+            offsets=np.array([row[2] for row in rows], np.int64),
+            lines=np.array([row[3] for row in rows], np.int64),
+            columns=columns,
+            marks=marks,
+            step_key=step_key,
+            time_kind=time_kind,
         )
+
+
+def _pieces(rows: list[Row]) -> Iterator[list[Row]]:
+    """`rows` in pieces of at most `_MOST_CELLS` rows times keys."""
+    keys: set[str] = set()
+    begin, last = 0, None
+    for index, row in enumerate(rows):
+        values = row[4]
+        if isinstance(values, RawValues):
+            names: Iterable[str] = values.columns.names
+        else:
+            names = values.names if isinstance(values, RowValues) else values
+        if names is last:  # the next line of one shape; a dictionary is never the one before
+            continue
+        last = names
+        keys.update(names)
+        if (index + 1 - begin) * len(keys) > _MOST_CELLS and index > begin:
+            yield rows[begin:index]
+            begin, keys = index, set(names)
+    if begin < len(rows):
+        yield rows[begin:]
 
 
 def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:

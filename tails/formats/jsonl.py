@@ -205,7 +205,7 @@ class JsonLines(LineFormat):
         if not self._news or self._stale < self._patience or lines_left < _LEARN_FIRST:
             return
         self._news, self._stale = False, 0
-        self._patience = min(self._patience * 2, 4096)
+        self._patience = min(self._patience * 2, max(4096, 4 * len(self._seen)))  # a plan of many keys is dear
         try:
             self._plan = StructPlan(self._seen, self.reader.keys) if self._step_is_settled() else None
         except UnfitError:

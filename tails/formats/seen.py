@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainmon.tails.formats.cells import KEY_LIMIT
+
 _DEPTH_LIMIT = 8
 
 
@@ -37,7 +39,7 @@ class Seen:
 
 
 def learn(seen: dict[str, Seen], record: dict[str, object], depth: int = 0) -> bool:
-    """Takes in the types of a record; whether any was news.
+    """Takes in the types of a record, of at most `KEY_LIMIT` keys; whether any was news.
 
     >>> seen = {}
     >>> learn(seen, {"loss": 1.5, "opt": {"lr": None}}), learn(seen, {"loss": 2})
@@ -49,6 +51,8 @@ def learn(seen: dict[str, Seen], record: dict[str, object], depth: int = 0) -> b
     for key, value in record.items():
         types = seen.get(key)
         if types is None:
+            if len(seen) >= KEY_LIMIT:
+                continue
             types = seen[key] = Seen()
             news = True
         news = types.add(value, depth) or news
