@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands.common import fail, quiet_option
+from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--ranks", type=click.IntRange(1, 100_000), help="Ranks of each run.")
 @quiet_option("Do not say what was written.")
 @click.option("--moe", is_flag=True, help="Only mixtures of experts.")
+@terminal_options
 def demo(
     seed: int,
     out: Path | None,

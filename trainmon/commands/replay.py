@@ -14,6 +14,7 @@ import click
 
 from trainmon.commands import completing
 from trainmon.commands.common import fail, limit_options, limits_of, quiet_option, say_problems_of
+from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def _speed(_context: click.Context, _option: click.Parameter, value: str) -> flo
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write into this directory; no screen.")
 @quiet_option("Do not say what is written.")
 @limit_options
+@terminal_options
 def replay(
     target: str,
     speed: float,
