@@ -15,6 +15,7 @@ LEAST_BYTES = 64 << 10
 MOST_BYTES = 16 << 20
 DELAY_S = 0.25
 _MEASURE_S = 0.25
+_FIRST_RATE = 2e6  # bytes a second: until a link is measured, it is taken for a thin one
 
 
 class Flow:
@@ -22,7 +23,7 @@ class Flow:
 
     def __init__(self, rate: int | None = None) -> None:
         self._limit = rate
-        self._rate = 4.0 * MOST_BYTES
+        self._rate = _FIRST_RATE
         self._measured_at = 0.0
         self._measured = 0
         self._was_behind = False
