@@ -19,14 +19,13 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.job import ENDED
 from trainmon.monitor.judge import is_one_unjudged
 from trainmon.monitor.session import Monitor
-from trainmon.monitor.sinks.base import SinkError
-from trainmon.monitor.sinks.outward import Outward
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.record import Note
 
 if TYPE_CHECKING:
+    from trainmon.monitor.sinks.outward import Outward
     from trainmon.monitor.sinks.settings import AlertSettings
     from trainmon.monitor.slurm.everywhere import Jobs
 
@@ -156,8 +155,8 @@ def run_headless(
     stream = EventStream(emit)
     exporter = _Exporter(prometheus, emit, clock)
     try:
-        alerting = None if alerts is None else Outward(alerts, session, emit, clock)
-    except SinkError:
+        alerting = _alerting(alerts, session, emit, clock)
+    except ValueError:
         session.stop()
         signal.signal(signal.SIGTERM, previous)
         raise
@@ -183,6 +182,17 @@ def run_headless(
     verdicts = {run.name: run.verdict.value for run in fleet.runs}
     emit({"event": "end", "exit": status, "verdicts": verdicts, "complete": not fleet.reading})
     return status
+
+
+def _alerting(
+    alerts: AlertSettings | None, session: Monitor, emit: Callable[[dict[str, object]], None], clock: Clock
+) -> Outward | None:
+    """Imported when it is asked for. Raises SinkError."""
+    if alerts is None:
+        return None
+    from trainmon.monitor.sinks.outward import Outward
+
+    return Outward(alerts, session, emit, clock)
 
 
 class _Exporter:

@@ -189,6 +189,23 @@ def test_the_screen_rings_and_obeys_the_keys_of_the_user(ringing: Terminal, log:
     assert ringing.wait_exit() == 0
 
 
+def test_a_bell_without_a_terminal_is_said_and_the_rest_goes_out(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_bytes(rows(1, 150) + NAN)
+    options = ("--bell", "--alert-log", "log", "--alert-standing", "--until-idle", "0.5")
+    done = subprocess.run(
+        [TRAINMON, "watch", "--headless", "metrics.jsonl", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        timeout=60,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert ["no terminal" in event["text"] for event in events if event["event"] == "problem"] == [True]
+    assert "opened" in (tmp_path / "log").read_text()
+
+
 def test_nothing_is_sent_unless_asked_for(start: type[Headless], tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.jsonl"
     metrics.write_bytes(rows(1, 150))

@@ -86,9 +86,9 @@ def key_map_of(table: Mapping[str, object]) -> KeyMap:
         if key.keys != by_id[name].keys:
             wanted[name] = key
     while clash := _clash({**by_id, **wanted}, wanted):
-        name, key, other = clash
+        name, twice, other = clash
         del wanted[name]
-        problems.append(f"keys.{name}: {shown_key(key)} is the key of {other}; left as it was")
+        problems.append(f"keys.{name}: {shown_key(twice)} is the key of {other}; left as it was")
     return KeyMap(tuple(wanted.get(key.id, key) for key in KEYS), tuple(problems))
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.sinks.alerting import Alerting
@@ -27,13 +28,14 @@ class Outward:
 
     def __init__(self, wanted: AlertSettings, session: Monitor, emit: Emit, clock: Clock) -> None:
         self._emit = emit
-        around = Surroundings(
-            clock,
-            lambda trouble: emit({"event": "problem", "text": trouble}),
-            terminal(),
-            os.environ,
-        )
+        around = Surroundings(clock, self._say, terminal(), os.environ)
+        if around.write is None and (wanted.bell or wanted.desktop):
+            self._say("bell, desktop: there is no terminal to write to; other alerts go out")
+            wanted = replace(wanted, bell=False, desktop="")
         self._alerting = Alerting(wanted, around, session, session.is_alive)
+
+    def _say(self, trouble: str) -> None:
+        self._emit({"event": "problem", "text": trouble})
 
     def take(self, fleet: FleetSnapshot) -> None:
         """The newest snapshot."""

@@ -39,6 +39,13 @@ class AlertSettings:
     ping_every: float = INTERVAL_S
     shared_state: Path | None = None
 
+    @property
+    def is_anything(self) -> bool:
+        """Whether anybody is to be told of anything."""
+        return bool(
+            self.bell or self.desktop or self.log or self.on_alert or self.notify or self.ping or self.shared_state
+        )
+
     def level_of(self, sink: str) -> Rank:
         """The level of one sink."""
         return self.levels.get(sink, self.level)

@@ -98,8 +98,8 @@ def alert_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
-def wanted_by(config: UserConfig, flags: Mapping[str, object]) -> AlertSettings:
-    """What the configuration and the flags ask for. One line and status 2 for what cannot be."""
+def wanted_by(config: UserConfig, flags: Mapping[str, object]) -> AlertSettings | None:
+    """What the configuration and the flags ask for, None for nothing. One line and status 2 for what cannot be."""
     from trainmon.monitor.sinks.base import SinkError
     from trainmon.monitor.sinks.settings import from_config
 
@@ -108,9 +108,10 @@ def wanted_by(config: UserConfig, flags: Mapping[str, object]) -> AlertSettings:
     except SinkError as error:
         fail(f"{config.path}: {error}")
     try:
-        return settings.with_flags(flags)
+        wanted = settings.with_flags(flags)
     except SinkError as error:
         raise click.UsageError(str(error)) from error
+    return wanted if wanted.is_anything else None
 
 
 def config_of_user() -> UserConfig:
