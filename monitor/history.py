@@ -19,6 +19,7 @@ from pathlib import Path
 from trainmon.monitor.finding import Episode, Severity, Verdict
 from trainmon.monitor.slurm.hostlist import expanded
 from trainmon.monitor.snapshot import RunSnapshot, State
+from trainmon.tails.own_files import own_folder
 
 SCHEMA_VERSION = 1
 _BUSY_S = 2.0
@@ -86,9 +87,7 @@ class History:
 
     def __init__(self, folder: Path | None = None) -> None:
         if folder is None:
-            import platformdirs
-
-            folder = platformdirs.user_data_path("trainmon")
+            folder = own_folder("data")
         self.path = folder / "history.sqlite3"
 
     def record(self, runs: Iterable[RunSnapshot], now: float) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from trainmon.tails.own_files import read_private
+from trainmon.tails.own_files import own_folder, read_private
 
 SCHEMA = "trainmon.note/1"
 LONGEST = 2000
@@ -35,9 +35,7 @@ class Logbook:
 
     def __init__(self, folder: Path | None = None) -> None:
         if folder is None:
-            import platformdirs
-
-            folder = platformdirs.user_data_path("trainmon") / "logbook"
+            folder = own_folder("data") / "logbook"
         self.folder = folder
 
     def add(self, remark: Remark) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from trainmon.tails.own_files import own_folder
 from trainmon.tails.text import printable
 
 TABLES: Final = ("alerts", "keys")
@@ -36,9 +37,7 @@ class UserConfig:
 
 def config_path() -> Path:
     """Where the file is, whether or not there is one."""
-    import platformdirs
-
-    return platformdirs.user_config_path("trainmon") / "config.toml"
+    return own_folder("config") / "config.toml"
 
 
 def read_config(path: Path | None = None) -> UserConfig:

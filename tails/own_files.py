@@ -7,6 +7,29 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Literal
+
+# Nothing can be made below a device, by no one: what is to be kept there fails as it would on a full disk.
+NOWHERE = Path("/dev/null/no-home-directory-is-known")
+
+
+def own_folder(kind: Literal["data", "state", "config"]) -> Path:
+    """This user's folder for what is of this kind (XDG). `NOWHERE` where no one says where home is.
+
+    That is so for a user who is in no list of users, in a container say, and never a folder of the current directory.
+    """
+    import platformdirs
+
+    find = {
+        "data": platformdirs.user_data_path,
+        "state": platformdirs.user_state_path,
+        "config": platformdirs.user_config_path,
+    }[kind]
+    try:
+        folder = find("trainmon")
+    except RuntimeError:
+        return NOWHERE
+    return folder if folder.is_absolute() else NOWHERE
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from trainmon.tails.formats import registry
+from trainmon.tails.own_files import NOWHERE
 from trainmon.tails.packing import Described, pack, unpack
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Block, Fact, Note, Parsed, TimeKind
@@ -108,7 +109,12 @@ def is_on() -> bool:
 def folder() -> Path:
     """Where the entries lie."""
     home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if home.startswith("/") else Path.home() / ".cache") / "trainmon" / "parsed"
+    if not home.startswith("/"):
+        try:
+            home = str(Path.home() / ".cache")
+        except RuntimeError:
+            home = str(NOWHERE)
+    return Path(home) / "trainmon" / "parsed"
 
 
 def through(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.own_files import own_folder
 from trainmon.tails.text import printable
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
@@ -31,9 +32,7 @@ def write_report(run: RunSnapshot, made_at: float, folders: tuple[Path, ...] | N
     from trainmon.monitor.logbook import Logbook
 
     if folders is None:
-        import platformdirs
-
-        folders = (Path.cwd(), platformdirs.user_state_path("trainmon") / "reports")
+        folders = (Path.cwd(), own_folder("state") / "reports")
     remarks, problems = Logbook().read(file.path for file in run.files)
     made = report.build(run, made_at=made_at, remarks=remarks, problems=problems)
     why = ""

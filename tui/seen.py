@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from trainmon.monitor.snapshot import RunSnapshot
-from trainmon.tails.own_files import read_private
+from trainmon.tails.own_files import own_folder, read_private
 from trainmon.tui.state import SCHEMA, State
 
 _MOST_FILES: Final = 1_000
@@ -38,9 +38,7 @@ def with_seen(run: RunSnapshot, folder: Path | None = None) -> RunSnapshot:
 def _states(folder: Path | None) -> Iterator[State]:
     """Every state that can be read; what cannot is told by `watch`, whose it is."""
     if folder is None:
-        import platformdirs
-
-        folder = platformdirs.user_state_path("trainmon") / "watch"
+        folder = own_folder("state") / "watch"
     for path in sorted(folder.glob("*.json"))[:_MOST_FILES]:
         try:
             state = msgspec.json.decode(read_private(path, _MOST_BYTES), type=State)

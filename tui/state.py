@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from trainmon.tails.own_files import read_private, write_private
+from trainmon.tails.own_files import own_folder, read_private, write_private
 
 SCHEMA = "trainmon.state/1"
 _MOST_BYTES = 4_000_000
@@ -55,9 +55,7 @@ class StateFile:
 
     def __init__(self, directory: Path, folder: Path | None = None) -> None:
         if folder is None:
-            import platformdirs
-
-            folder = platformdirs.user_state_path("trainmon") / "watch"
+            folder = own_folder("state") / "watch"
         self.directory = str(directory.resolve())
         digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:20]
         self.path = folder / f"{digest}.json"
