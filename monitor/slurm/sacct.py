@@ -38,6 +38,12 @@ def history_command(user: str, name: str, since: str, without: Iterable[str] = (
     return ["sacct", *ways, f"--starttime={since}", "-o", ",".join(asked_fields(without))]
 
 
+def recent_command(user: str, since: str, without: Iterable[str] = ()) -> list[str]:
+    """The words that ask for all of the user's jobs since a moment, by the clock that `plainly` sets."""
+    ways = ["-X", "-D", "-n", "-P", f"--delimiter={DELIMITER}", f"--user={user}"]
+    return ["sacct", *ways, f"--starttime={since}", "-o", ",".join(asked_fields(without))]
+
+
 def asked_fields(without: Iterable[str] = (), *, from_completion: bool = False) -> tuple[str, ...]:
     """The fields that are asked for, in order; `without` those that this version does not have (in any case)."""
     left_out = {name.lower() for name in without}

@@ -23,6 +23,8 @@ _MOST_IDS: Final = 200
 _MOST_WANTED: Final = 5000
 _ASKS: Final = 3  # how often accounting is asked for a job that it does not know (it may lag behind)
 _BACK_S: Final = 14 * 86400.0
+_DAY_S: Final = 86400.0
+_MOST_RECENT: Final = 100  # of the jobs that ended within a day
 _PLAIN = re.compile(r"[\w.@-]+")
 _NO_SUCH_JOB: Final = "Invalid job id"
 
@@ -67,6 +69,7 @@ class Scheduler:
         self._sacct_way: str = "accounting"
         self._history_of: dict[str, int] = {}
         self._looked_back: set[tuple[str, str]] = set()
+        self._asked_recent = False
         self._board = Board()
 
     # -- what the owner sees -----------------------------------------------------------------------------------
@@ -97,15 +100,33 @@ class Scheduler:
         self._looked_back.add(key)
         now = self._clock.wall()
         day = datetime.fromtimestamp(now - _BACK_S, UTC).strftime("%Y-%m-%d")
-        names = sacct.asked_fields(self._sacct_without)
-        answer = self._run(sacct.history_command(job.user, job.name, day, self._sacct_without))
+        self._add_earlier(sacct.history_command(job.user, job.name, day, self._sacct_without), now)
+
+    def look_back_at_mine(self) -> None:
+        """Asks once for the user's jobs of the last day: squeue forgets them some minutes after their end."""
+        user = self._board.user
+        if self._asked_recent or not _PLAIN.fullmatch(user) or self._sacct_way != "accounting":
+            return
+        self._asked_recent = True
+        now = self._clock.wall()
+        since = datetime.fromtimestamp(now - _DAY_S, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        self._add_earlier(sacct.recent_command(user, since, self._sacct_without), now, most=_MOST_RECENT)
+
+    def _add_earlier(self, command: Sequence[str], now: float, most: int | None = None) -> None:
+        """Adds what accounting answers of jobs that are not known, the newest `most` of them."""
+        answer = self._run(command)
         if not answer.ok:
             return
         jobs, starts = dict(self._board.jobs), dict(self._board.starts)
-        for one, history in sacct.parse(answer.stdout, names, now).items():
-            if one not in jobs:
+        found = sacct.parse(answer.stdout, sacct.asked_fields(self._sacct_without), now)
+        fresh = sorted((one for one in found if one not in jobs), key=lambda one: found[one][-1].submitted_at or 0.0)
+        if most is not None:  # one that accounting takes for running and squeue does not know was lost by both
+            fresh = [one for one in fresh if found[one][-1].state in fields.ENDED][-most:]
+        chosen = set(fresh)
+        for one, history in found.items():
+            if one in chosen:
                 jobs[one] = history[-1]
-            if len(history) > 1 and one not in starts:
+            if len(history) > 1 and one in jobs and one not in starts:
                 starts[one] = tuple(history)
         self._board = replace(self._board, jobs=jobs, starts=starts)
 

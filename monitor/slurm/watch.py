@@ -10,6 +10,7 @@ from typing import Final
 
 from trainmon.monitor.process import Process
 from trainmon.monitor.slurm.chains import chains
+from trainmon.monitor.slurm.fields import ENDED
 from trainmon.monitor.slurm.match import Index, KnownRun, match, starts_of
 from trainmon.monitor.slurm.runner import Runner
 from trainmon.monitor.slurm.sacct import guessed_output
@@ -135,6 +136,9 @@ class JobWatch:
         board = self._scheduler.board
         if board.answered_at is None:
             return (), (f"{shown}: {board.problem or 'Slurm has not answered'}",)
+        if is_mine:
+            with self._look_lock:
+                self._scheduler.look_back_at_mine()
         problems: list[str] = []
         jobs: dict[str, JobInfo] = {}
         for one in ids:
@@ -146,10 +150,16 @@ class JobWatch:
                     if one == "me"
                     else f"{shown}: Slurm knows no job {one}; check the number, or name the job's log file"
                 )
-        for job in [job for job in jobs.values() if "_" not in job.id and job.user == board.user][:_LOOKED_BACK]:
+        may_go_on = [job for job in jobs.values() if "_" not in job.id and job.user == board.user]
+        may_go_on = [job for job in may_go_on if job.id in ids or job.state not in ENDED]
+        for job in may_go_on[:_LOOKED_BACK]:
             with self._look_lock:
                 self._scheduler.look_back(job)
         found, silent = self._files(jobs)
+        if (
+            is_mine
+        ):  # of a job that has ended, and of which Slurm has forgotten where it wrote, nobody asked by its number
+            silent = [one for one in silent if one in ids or jobs[one].state not in ENDED]
         problems += [f"{shown}: Slurm does not say where job {one} writes; name its log file" for one in silent]
         return found, problems
 

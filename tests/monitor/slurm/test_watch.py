@@ -61,6 +61,35 @@ def test_the_earlier_jobs_of_a_chain_are_found_in_the_accounts(tmp_path: Path) -
     assert run.goodput.gpu_hours == pytest.approx(8 * (3600 + 1800) / 3600)
 
 
+def test_my_jobs_are_also_those_that_ended_within_a_day(tmp_path: Path) -> None:
+    place = str(tmp_path)
+    log(tmp_path / "slurm-10.out", 1, 60, -2400.0, LIMIT)
+    log(tmp_path / "train-12.log", 41, 90, -5.0)
+    rows = row(jobarrayid="12", jobid="12", name="other", workdir=place, stdout=f"{place}/train-%j.log", stderr="")
+    lost = [
+        {"JobID": "8", "JobIDRaw": "8", "State": "RUNNING"},
+        {"JobID": "9", "JobIDRaw": "9", "JobName": "no output"},
+    ]
+    many = [
+        {"JobID": str(one), "JobIDRaw": str(one), "Submit": "2027-01-14T05:00:00", "JobName": "old"}
+        for one in range(1000, 1500)
+    ]
+    runner = Scripted(
+        id=me(),
+        squeue=version("slurm 20.11.8", text_form(rows)),
+        sacct=accounts(told(WorkDir=place), *(told(**one) for one in (*lost, *many))),
+    )
+    clock = At()
+    summary = judge(["slurm:me"], cwd=tmp_path, clock=clock, jobs=Jobs(clock, runner=runner))
+    assert sorted((run.name, run.state) for run in summary.runs) == [
+        ("other-12", State.RUNNING), ("pre-10", State.TIME_LIMIT)
+    ]  # fmt: skip
+    assert not summary.problems
+    recent = [words for words in runner.asked if words[0] == "sacct" and not any("--name" in word for word in words)]
+    assert [word for word in recent[0] if "time" in word] == ["--starttime=2027-01-14T08:00:00"]
+    assert len(recent) == 1
+
+
 def test_files_that_carry_the_jobs_number_are_the_jobs(tmp_path: Path) -> None:
     for name in ("out-12.log", "metrics-12.jsonl", "out-112.log", "out-12_3.log"):
         log(tmp_path / name, 1, 50, -5.0)
