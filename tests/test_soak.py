@@ -13,8 +13,8 @@ from trainmon.monitor.session import Monitor
 from trainmon.tails.clock import SystemClock
 
 pytest.importorskip("benchmarks.soak", reason="a source archive has no benchmarks")
-from benchmarks.soak import Held, held, said, soak  # noqa: E402
-from benchmarks.soak_trainers import Trainer  # noqa: E402
+from benchmarks.soak import Held, held, said, soak
+from benchmarks.soak_trainers import Trainer
 
 REAL_S = float(os.environ.get("TRAINMON_SOAK_S", "60"))
 WARM_SHARE = 0.5
