@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from trainmon.monitor.job_state import ENDED, JobState, Pause, Pulse, duration
-from trainmon.monitor.last_words import BROKEN, STOPPED, cause_of, in_order, outlived
+from trainmon.monitor.last_words import BROKEN, STOPPED, cause_of, in_order, launchers_word, outlived
 from trainmon.monitor.pauses import Expected
 from trainmon.monitor.process import judged as judged_by_process
 from trainmon.monitor.silence import Progress, by_silence, patience_s, silence_limit_s
@@ -89,6 +89,10 @@ def _by_words(
     if reached:
         reason = f"step {steps[1]:.15g} of {total_steps:.15g}" if steps else ""
         return JobState(State.FINISHED, reason, outlived(ordered))
+    failed = launchers_word(closing)
+    if failed is not None:
+        reason = f"{_place(failed)}: {failed.text}; what the worker died of is not in this log"
+        return JobState(State.CRASHED, reason, None, failed)
     return None
 
 

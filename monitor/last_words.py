@@ -53,6 +53,10 @@ _TELLING: Final = (
 # Errors of a program that has only just started: they cannot come from the job that was stopped before them.
 _START_UP: Final = ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError")
 _GOT_SIGNAL = re.compile(r"SignalException: .*got signal: (\d+)")
+_WORKER_FAILED = re.compile(
+    r"ChildFailedError|\(exitcode: -?[1-9]|exits with return code = -?[1-9]|exited with (?:exit )?code -?[1-9]"
+    r"|failed with exit status -?[1-9]"
+)
 _SIGNALS = {1: NoteKind.SIGHUP, 2: NoteKind.KEYBOARD_INTERRUPT, 9: NoteKind.SIGKILL, 15: NoteKind.SIGTERM}
 
 
@@ -85,6 +89,17 @@ def cause_of(notes: Sequence[Note]) -> Note | None:
             return ended
         stopped = ended or stopped
     return stopped
+
+
+def launchers_word(notes: Sequence[Note]) -> Note | None:
+    """A launcher's report that a worker failed: no cause, but where nothing else tells, the job is over."""
+    found: Note | None = None
+    for note in notes:
+        if note.kind is NoteKind.LAUNCH:
+            found = None
+        elif found is None and note.teardown and _WORKER_FAILED.search(note.text):
+            found = note
+    return found
 
 
 def _chapters(notes: Sequence[Note]) -> list[list[Note]]:

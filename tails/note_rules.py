@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import NoteKind
 
 _K = NoteKind
@@ -25,7 +26,7 @@ class Rule:
 
 
 def _rule(kind: NoteKind, tokens: str, pattern: str, *, teardown: bool = False) -> Rule:
-    return Rule(kind, tuple(tokens.split("|")), re.compile(pattern, re.IGNORECASE), teardown)
+    return Rule(kind, tuple(tokens.split("|")), lazy(pattern, re.IGNORECASE), teardown)
 
 
 _SAVE = r"(?<![-/_\w.])sav(?:ed|ing)(?![-/_\w])"
@@ -135,8 +136,9 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.ERROR,
-        "childfailederror|exits with return code|exited with |failed with exit status|destroy_process_group",
-        r"ChildFailedError|exits with return code = -?[1-9]|exited with (?:exit )?code -?[1-9]"
+        "childfailederror|(exitcode: |exits with return code|exited with |failed with exit status"
+        "|destroy_process_group",
+        r"ChildFailedError|\(exitcode: -?[1-9]|exits with return code = -?[1-9]|exited with (?:exit )?code -?[1-9]"
         r"|failed with exit status -?[1-9]|destroy_process_group\(\) was not called",
         teardown=True,
     ),
@@ -193,5 +195,12 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 TOKENS: tuple[bytes, ...] = tuple(
-    dict.fromkeys([b"traceback (most", b"exception ignored", *(t.encode() for rule in RULES for t in rule.tokens)])
+    dict.fromkeys(
+        [
+            b"traceback (most",
+            b"ray.exceptions.",
+            b"exception ignored",
+            *(t.encode() for rule in RULES for t in rule.tokens),
+        ]
+    )
 )

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 
 _START = re.compile(r"(?P<before>.*?)Traceback \(most recent call last\)(?::\s*$| ─+╮\s*$)")
+# ray.exceptions.RayTaskError(ValueError): ray::Worker.step() (pid=1, ip=...): the frames and the exception follow.
+_REMOTE = re.compile(r"(?:\S{1,80}\s+)?ray\.exceptions\.\w+(?:\(\w+\))?: .{0,20}ray::")
 _CHAIN = re.compile(
     r"\s*(?:During handling of the above exception|The above exception was the direct cause of the following)"
 )
@@ -62,7 +64,7 @@ class Tracebacks:
         done: list[Trace] = []
         if _IGNORED.search(text):
             self._ignored_line = line_no
-        if "Traceback (most" in text and _START.match(text) is not None:
+        if ("Traceback (most" in text and _START.match(text) is not None) or self._is_remote(text, rank):
             trace = self._open.get(rank)
             if trace is not None and (trace.is_chained or (trace.is_group and "Group" not in text)):
                 trace.is_chained, trace.idle, trace.frames = False, 0, 0
@@ -81,6 +83,10 @@ class Tracebacks:
             if trace.is_done or trace.idle > _SLACK_LINES * (1 + len(self._open)) or trace.lines > _MAX_LINES:
                 done.append(self._open.pop(key))
         return done
+
+    def _is_remote(self, text: str, rank: str) -> bool:
+        """Whether a worker's traceback begins that is told by its caller alone."""
+        return rank not in self._open and "ray.exceptions." in text and _REMOTE.match(text) is not None
 
     def _advance(self, trace: Trace, text: str) -> None:
         trace.lines += 1

@@ -57,6 +57,7 @@ _REFUSED = re.compile(
     r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#(?!\d)"
     r"|>>> (?!\[|eval|val|test|train|step|iter|epoch)|Traceback|export |rank \d+ "
     r"sample|[\w./-]+\.sh)"
+    r"|\A\s*(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Warning)(?:\(\w*\))?: "
     r"|\(final\)|for final step|^\s*(?:sav|load|build|warn|resum|start|download)\w*\b.*\b(?:checkpoint|model|dataset)"
     r"|f['\"]|\.format\(|\)\s*:\s*$",
     re.IGNORECASE,

@@ -71,3 +71,20 @@ def test_the_limit_follows_the_runs_own_gaps() -> None:
     assert silence_limit_s(True, 300.0, limits) == 3000.0
     assert silence_limit_s(True, 1.0, limits) == 600.0
     assert silence_limit_s(False, None, limits) == 1800.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+        "failed (exitcode: -9) local_rank: 3 (pid: 4243) of binary: /usr/bin/python",
+        "process exits with return code = 1",
+    ],
+)
+def test_a_launchers_report_alone_ends_the_job_without_a_cause(text: str) -> None:
+    found = state(note(NoteKind.ERROR, 60, text, teardown=True))
+    assert (found.state, found.root_error) == (State.CRASHED, None)
+    assert "not in this log" in found.reason
+    # Before the newest record, or with the steps all done, it ended nothing.
+    assert state(note(NoteKind.ERROR, 20, text, teardown=True)).state is State.UNKNOWN
+    assert state(note(NoteKind.ERROR, 60, text, teardown=True), last=100.0).state is State.FINISHED

@@ -201,3 +201,20 @@ def test_a_group_is_told_by_the_first_exception_in_it() -> None:
         "    | ValueError: bad shard\n    +------------------------------------\n"
     )
     assert [note.text for note in read(text).notes] == ["ValueError: bad shard"]
+
+
+def test_an_exception_that_names_a_step_is_no_record() -> None:
+    parsed = read(
+        "step 60 loss 2.5\nTraceback (most recent call last):\n"
+        '  File "train.py", line 10, in <module>\n    main()\nAssertionError: loss is NaN at step 61\n'
+    )
+    assert parsed.records == 1
+    assert [note.text for note in parsed.notes] == ["AssertionError: loss is NaN at step 61"]
+
+
+def test_a_remote_workers_error_is_told_by_its_own_exception() -> None:
+    parsed = read(
+        "step 60 loss 2.5\nray.exceptions.RayTaskError(ValueError): ray::Worker.step() (pid=123, ip=10.0.0.3)\n"
+        '  File "worker.py", line 3, in step\n    check(batch)\nValueError: prompt too long\n'
+    )
+    assert [(note.kind.value, note.text) for note in parsed.notes] == [("traceback", "ValueError: prompt too long")]
