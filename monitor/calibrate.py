@@ -22,6 +22,7 @@ import numpy as np
 
 from trainmon.monitor.calibrate_fit import Fit, bound_per_100k, fit
 from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, WINDOWS, alarm_name, values_at
+from trainmon.monitor.check import of_one_look
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -264,7 +265,8 @@ def _refuse(run: RunSnapshot, accepted: tuple[str, ...]) -> tuple[Refusal | None
         return Refusal(run.name, run.target, worst.id, "; ".join(said[:_MOST_SAID]) + more), ()
     if run.step_count < FEWEST_STEPS or not run.series:
         problem = next((file.problem for file in run.files if file.problem), "")
-        why = problem or f"{run.step_count} logged steps, fewer than {FEWEST_STEPS}: too few to learn from"
+        count = f"{run.step_count} logged step{'s' * (run.step_count != 1)}"
+        why = of_one_look(problem) or f"{count}, fewer than {FEWEST_STEPS}: too few to learn from"
         return Refusal(run.name, run.target, "", why), ()
     return None, tuple(f"{check.name} ({check.id}) accepted: {check.what}" for check in loud)
 

@@ -37,12 +37,16 @@ def is_worth_a_report(run: RunSnapshot) -> bool:
     return run.job is not None or bool(run.series or run.root_error or run.notes) or run.state in ENDED
 
 
+def of_one_look(problem: str) -> str:
+    """The words of a problem for a command that looks once: what is "read when it appears" holds while watching."""
+    return problem.replace("; it will be read when it appears", "; check the spelling")
+
+
 def why_nothing(run: RunSnapshot) -> str:
     """One line for a run that holds nothing to judge: which files, and what is the matter."""
     problems = [file.problem for file in run.files if file.problem] + list(run.problems)
     if problems:
-        # "It will be read when it appears" holds while watching; one look is over.
-        return "; ".join(dict.fromkeys(problems)).replace("; it will be read when it appears", "; check the spelling")
+        return of_one_look("; ".join(dict.fromkeys(problems)))
     names = ", ".join(file.path for file in run.files[:3]) or run.name
     if not sum(file.size_bytes for file in run.files):
         return f"{names}: empty; nothing was logged yet"

@@ -94,6 +94,11 @@ class Comparison:
 
 def compare(runs: Sequence[RunSnapshot], signal: str = "loss.train", axis: Axis | None = None) -> Comparison:
     """Compares two or more runs by `signal` over `axis` (the doctrine's choice when None)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # losses near the largest number: no verdict, no complaint
+        return _compared(runs, signal, axis)
+
+
+def _compared(runs: Sequence[RunSnapshot], signal: str, axis: Axis | None) -> Comparison:
     chosen = axis or best_axis(list(runs))
     curves = [curve_of(run, signal, chosen) for run in runs]
     known = [curve for curve in curves if curve is not None]

@@ -46,14 +46,17 @@ def unmapped(run: RunSnapshot) -> tuple[str, ...]:
     return tuple(sorted(key.signal for key in run.series if key.signal not in BY_ID))
 
 
-def documents(runs: Sequence[RunSnapshot], share: float = DEFAULT_SHARE) -> dict[str, object]:
+def documents(
+    runs: Sequence[RunSnapshot], share: float = DEFAULT_SHARE, problems: Sequence[str] = ()
+) -> dict[str, object]:
     """``trainmon.inventory/1``: the first run's rows at the top, and each run's under ``runs``.
 
-    `share`: of the time that logging may take, for the intervals under ``logging``.
+    `share`: of the time that logging may take, for the intervals under ``logging``; `problems`: a line for each target
+    or run that could not be read.
     """
     each = [document(run, share) for run in runs]
     top = each[0] if each else {"rows": [], "unmapped": []}
-    return {"schema": "trainmon.inventory/1", "version": version(), **top, "runs": each}
+    return {"schema": "trainmon.inventory/1", "version": version(), **top, "runs": each, "problems": list(problems)}
 
 
 def document(run: RunSnapshot, share: float = DEFAULT_SHARE) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trainmon.monitor.check import of_one_look
 from trainmon.tails.clock import Clock
 from trainmon.tails.discover import STDIN, RunFiles
 from trainmon.tails.formats import registry
@@ -75,7 +76,7 @@ def plan(run: RunFiles, folder: Path, clock: Clock, *, from_step: float | None =
             raise ReplayError(f"{path}: such a file is rewritten whole, so it cannot be played record by record")
     known = {path: each for path, each in seen.items() if each.offsets}
     if not known:
-        raise ReplayError(problems[0] if problems else f"{run.name}: no records to replay")
+        raise ReplayError(of_one_look(problems[0]) if problems else f"{run.name}: no records to replay")
     joined = {path: _joined(each) for path, each in known.items()}
     if any((offsets[1:] < offsets[:-1]).any() for offsets, _, _ in joined.values()):
         raise ReplayError(f"{run.name}: a document that is rewritten whole cannot be replayed piece by piece")

@@ -13,7 +13,7 @@ from trainmon.tails.record import FloatArray
 from trainmon.tails.text import printable
 
 _MARKERS = ("braille", "dot", "x", "o", "+", "#")
-_LARGEST = 1e300  # beyond it, differences are no longer finite
+_LARGEST = 1e150  # beyond it, plotext cannot write the numbers of the axis
 _LETTERS = ("*", "x", "o", "+", "#", "@")
 # plotext keeps one figure for the whole process.
 _lock = threading.Lock()
@@ -110,6 +110,7 @@ def thinned(x: FloatArray, y: FloatArray, columns: int) -> tuple[FloatArray, Flo
     is lost."""
     fine = np.isfinite(x) & np.isfinite(y)
     x, y = x[fine], np.clip(y[fine], -_LARGEST, _LARGEST)
+    y = np.where(np.abs(y) < 1 / _LARGEST, 0.0, y)
     order = np.argsort(x, kind="stable")
     x, y = x[order], y[order]
     if x.size <= 2 * columns:

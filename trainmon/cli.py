@@ -7,7 +7,8 @@ import importlib
 import itertools
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -79,10 +80,22 @@ class _Group(click.Group):
                 rows = [(f"{e.name} {e.takes}".ljust(width), e.help) for e in COMMANDS if e.group == group]
                 formatter.write_dl(rows, col_max=width + 2)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """The context; a reader of the help that has gone is no trouble."""
+        with _gone_readers_are_fine():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs a command, likewise."""
+        with _gone_readers_are_fine():
+            return super().invoke(ctx)
+
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         """Runs the command."""
         _tolerate_odd_streams()
         words = list(sys.argv[1:] if args is None else args)
+        if args is None and not sys.warnoptions:
+            warnings.simplefilter("ignore", RuntimeWarning)  # numbers that overflow are judged, not told on stderr
         try:
             return super().main(args, *rest, **{**kwargs, "standalone_mode": False})
         except click.exceptions.Exit as leave:
@@ -94,13 +107,20 @@ class _Group(click.Group):
             _end(usage, words)
         except (click.Abort, KeyboardInterrupt):
             sys.exit(130)
-        except BrokenPipeError:
-            stop_printing()
-            sys.exit(0)
         except OSError as error:
             _end(Trouble(f"{error.filename or 'standard output'}: {error.strerror or error}"), words)
         except Exception as error:  # the top of the program: nothing is a traceback, and 1 would mean a FAIL
             _end(Trouble(f"internal error, please report it: {type(error).__name__}: {error}"), words)
+
+
+@contextlib.contextmanager
+def _gone_readers_are_fine() -> Iterator[None]:
+    """Status 0 when the reader of standard output has gone: click would make it 1, which means a FAIL."""
+    try:
+        yield
+    except BrokenPipeError:
+        stop_printing()
+        raise click.exceptions.Exit(0) from None
 
 
 def _end(trouble: click.ClickException, words: Sequence[str]) -> NoReturn:

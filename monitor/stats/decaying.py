@@ -54,7 +54,9 @@ class DecayingSum:
             self.update(x)
         if whole:
             blocks = values[first : first + whole * length].reshape(whole, length)
-            for gathered in np.add.accumulate(blocks * np.array(self._lift), axis=1)[:, -1].tolist():
+            with np.errstate(over="ignore", invalid="ignore"):  # as floats overflow in `update`: without a word
+                sums = np.add.accumulate(blocks * np.array(self._lift), axis=1)[:, -1].tolist()
+            for gathered in sums:
                 self._close(gathered)
         for x in values[first + whole * length :].tolist():
             self.update(x)

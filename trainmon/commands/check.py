@@ -20,7 +20,8 @@ from trainmon.commands.common import (
     keep_history,
     limit_options,
     limits_of,
-    say_problems,
+    problems_of,
+    say_problems_of,
     work_options,
 )
 from trainmon.commands.jobs import job_options, job_watch_of
@@ -108,10 +109,11 @@ def check(
     if focus is not None:
         found = _narrowed(found, targets, focus)
     status = stability.exit_status(found.runs, strict=strict, named_unjudged=found.named_unjudged)
-    say_problems(found)
+    problems = problems_of(found)
+    say_problems_of(problems)
     _write_for_ci(found, sarif, junit, strict=strict)
     if as_json:
-        echo(dumps(check_document(found.runs, status, found.problems)))
+        echo(dumps(check_document(found.runs, status, problems)))
     elif explain is not None:
         _explain(explain, found, limits)
     elif any(stability.is_worth_a_report(run) for run in found.runs):

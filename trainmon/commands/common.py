@@ -49,8 +49,10 @@ class Trouble(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Prints the line."""
+        from trainmon.tails.text import printable
+
         if not self.was_said:
-            click.echo(f"trainmon: {self.message}", file=file, err=file is None)
+            click.echo(f"trainmon: {printable(self.message, 4000)}", file=file, err=file is None)
 
 
 def fail(message: str) -> NoReturn:

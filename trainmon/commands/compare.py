@@ -72,6 +72,11 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
         give_up(problems)
     by = next((known for known in AXES if known == axis), None)
     results = [comparing.compare(runs, signal, by) for signal in signals or ("loss.train",)]
+    is_in_vain = all(standing.value is None for result in results for standing in result.standings)
+    if is_in_vain:
+        told = "; ".join(dict.fromkeys(remark for result in results for remark in result.remarks))
+        problems.append(told or "the runs have no stretch in common on which they could be compared; try another --by")
+        say_problems_of(problems[-1:])
     if form == "json":
         echo(dumps(printing.document(results, problems)))
     elif form == "csv":
@@ -88,6 +93,4 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
                 for result in results
             )
         )
-    if all(standing.value is None for result in results for standing in result.standings):
-        say_problems_of(["the runs have no stretch in common on which they could be compared; try another --by"])
-        sys.exit(2)
+    sys.exit(2 if is_in_vain else 0)

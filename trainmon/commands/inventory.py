@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import cache_option, echo, quiet_option, say_problems
+from trainmon.commands.common import cache_option, echo, problems_of, quiet_option, say_problems_of
 from trainmon.commands.reach import ssh_options
 
 
@@ -46,9 +46,10 @@ def inventory(targets: tuple[str, ...], as_json: bool, share: float, quiet: bool
     from trainmon.monitor.judge import judge
 
     found = judge(list(targets), cwd=Path.cwd())
-    say_problems(found)
+    problems = problems_of(found)
+    say_problems_of(problems)
     if as_json:
-        echo(dumps(rows.documents(found.runs, share)))
+        echo(dumps(rows.documents(found.runs, share, problems)))
     elif any(run.last_step is not None for run in found.runs):
         echo("\n\n".join(rows.text(run, share, quiet=quiet) for run in found.runs if run.last_step is not None))
     sys.exit(0 if any(run.last_step is not None for run in found.runs) and not found.problems else 2)

@@ -12,7 +12,16 @@ import click
 
 from trainmon.commands import completing
 from trainmon.commands.alert_options import alert_options, config_of_user, wanted_by
-from trainmon.commands.common import EXIT, fail, history_option, keep_history, limit_options, limits_of, stop_printing
+from trainmon.commands.common import (
+    EXIT,
+    fail,
+    history_option,
+    keep_history,
+    limit_options,
+    limits_of,
+    say_problems_of,
+    stop_printing,
+)
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 from trainmon.commands.terminal_options import set_pace, terminal_options
@@ -77,6 +86,12 @@ def watch(
         from trainmon.monitor.headless import run_headless
         from trainmon.monitor.sinks.base import SinkError
 
+        last: list[RunSnapshot] = []
+
+        def ended(runs: Sequence[RunSnapshot]) -> None:
+            keep_history(runs)
+            last.extend(runs)
+
         try:
             status = run_headless(
                 list(targets),
@@ -86,7 +101,7 @@ def watch(
                 until_idle_s=until_idle,
                 prometheus=prometheus,
                 jobs=jobs,
-                on_end=keep_history,
+                on_end=ended,
                 alerts=alerts,
             )
         except SinkError as error:
@@ -94,12 +109,22 @@ def watch(
         except BrokenPipeError:
             stop_printing()
             status = 0
+        if status == 2:
+            _say_why(last)
         sys.exit(status)
     if records or until_idle is not None or prometheus is not None:
         raise click.UsageError("--records, --until-idle and --prometheus go with --headless")
     if not sys.stdout.isatty():
         fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
     show(list(targets), limits, jobs, on_end=keep_history, config=config, alerts=alerts)
+
+
+def _say_why(runs: Sequence[RunSnapshot]) -> None:
+    """On stderr: why nothing could be judged. The events say it too."""
+    from trainmon.monitor.check import is_worth_a_report, why_nothing
+
+    lines = [why_nothing(run) for run in runs if not is_worth_a_report(run)]
+    say_problems_of(lines or ["not every target could be judged; the events `problem` say why"])
 
 
 def show(
