@@ -54,6 +54,12 @@ COMMANDS = (
 )
 
 
+# click 8.1 shows the help by itself.
+_NO_ARGUMENTS: tuple[type[click.ClickException], ...] = tuple(
+    error for error in (getattr(click.exceptions, "NoArgsIsHelpError", None),) if error is not None
+)
+
+
 class _Group(click.Group):
     """Imports a command when it is asked for. Ends with status 130 on Ctrl-C, and with one line and status 2 for
     whatever cannot be done."""
@@ -100,7 +106,7 @@ class _Group(click.Group):
             return super().main(args, *rest, **{**kwargs, "standalone_mode": False})
         except click.exceptions.Exit as leave:
             sys.exit(leave.exit_code)
-        except click.exceptions.NoArgsIsHelpError as usage:
+        except _NO_ARGUMENTS as usage:
             usage.show()
             sys.exit(2)
         except click.ClickException as usage:
@@ -158,11 +164,27 @@ def _document_of_failure(problems: Sequence[str], words: Sequence[str]) -> None:
     echo(dumps({"schema": entry.schema, "version": version(), entry.holds: nothing, "problems": list(problems)}))
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+_MORE = """\b
+Exit status: 0 done, nothing FAILs; 1 a FAIL (check, preflight, watch
+--headless); 2 wrong usage, or nothing could be done; 130 interrupted.
+
+\b
+Files: trainmon.toml      beside or above a log: thresholds and facts
+       ~/.config/trainmon      yours: config.toml, keys and alerts
+       ~/.local/share/trainmon history and the log book
+       ~/.local/state/trainmon pins and acknowledgements
+       ~/.cache/trainmon       large logs as they were read
+
+\b
+Environment: NO_COLOR=1; TRAINMON_CACHE=off; TRAINMON_HISTORY=off;
+TRAINMON_ASCII=1; TRAINMON_LOW_BANDWIDTH=1; TRAINMON_THEME=dark|light|auto"""
+
+
+@click.group(cls=_Group, epilog=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version(), prog_name="trainmon")
 def main() -> None:
     """See which training run is in trouble, what kind, since which step, and what to do.
 
-    A TARGET is a file, a directory, a glob in quotes, or - for standard input. trainmon only reads: it never touches
-    a job, its code or its files. `trainmon COMMAND --help` tells of one command.
+    A TARGET is a file, a directory, a glob in quotes, host:PATH over SSH, slurm:JOBID, or - for standard input.
+    trainmon only reads: it never touches a job, its code or its files. `trainmon COMMAND --help` tells of one command.
     """
