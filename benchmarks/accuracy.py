@@ -35,6 +35,7 @@ from benchmarks.accuracy_faults import FAULTS, Fault
 from benchmarks.accuracy_ours import LEVELS, Watcher, continued, watch
 from benchmarks.accuracy_peers import PEERS, Asked
 from tests.monitor.detectors.synthetic import LOSS
+from trainmon.monitor.detectors.common import Rl
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.stats.poisson import upper_bound
 from trainmon.monitor.thresholds import Thresholds
@@ -122,7 +123,7 @@ class Bench:
         flagged = {name: self.asked.flags(name, frame) for name in PEERS}
         told = self._doctors(run) if self.doctors and _is_for_doctors(run) else {}
         # A policy's loss is only judged for being a number (METRICS.md).
-        is_rl = any(key.signal.startswith(("reward.", "policy.")) for key in frame.columns)
+        is_rl = Rl().first_row(frame) < len(frame)
         for fault in self.faults:
             for size in self.sizes if fault.sized else (2.0,):
                 is_policys = is_rl and fault.of_loss and "loss.nonfinite" not in fault.checks
@@ -134,15 +135,12 @@ class Bench:
                 after = continued(kept, faulty, row, end)
                 ours = [alarm for alarm in (*after.alarms, *after.grown) if alarm not in known]
                 warned: list[float] = []
-                turned = fault.by_verdict and self._turned(fault, before, after)
                 for level in LEVELS:
                     hits = [
                         float(a.raised - row)
                         for a in ours
                         if a.level == level and a.first in about and a.raised >= row and a.check in fault.checks
                     ]
-                    if turned and level != "page":
-                        hits.append(float("nan"))
                     warned = hits if level == "warned" else warned
                     self._count(fault, size, level, run, min(hits, default=None))
                 if not fault.of_loss or run.family not in ("dense", "real"):
@@ -158,11 +156,6 @@ class Bench:
                     for doctor in self.doctors if told else ():
                         is_hit = is_found(told[doctor.name], doctor.ask(faulty), *span)
                         self._count(fault, size, doctor.name, run, float("nan") if is_hit else None)
-
-    @staticmethod
-    def _turned(fault: Fault, before: Watcher, after: Watcher) -> bool:
-        loud = (Verdict.WARN, Verdict.FAIL)
-        return any(after.verdict(c) in loud and before.verdict(c) not in loud for c in fault.checks)
 
     def _doctors(self, run: Run) -> dict[str, list[Told]]:
         (frame,) = run.frames

@@ -33,8 +33,7 @@ class Fault:
 
     `horizon`: an alarm that begins so many rows behind the fault's first is no longer about it. `checks`: those whose
     alarm tells of it. `of_loss`: rules that read loss and gradient norm can be asked. `sized`: it has sizes.
-    `level`: "told" where METRICS.md says INFO, "page" where it says FAIL at once, else "warned". `by_verdict`: the
-    check has no episodes, its verdict must turn.
+    `level`: "told" where METRICS.md says INFO, "page" where it says FAIL at once, else "warned".
     """
 
     name: str
@@ -44,7 +43,6 @@ class Fault:
     of_loss: bool = True
     sized: bool = True
     level: str = "warned"
-    by_verdict: bool = False
 
 
 def _logs(frame: Frame, key: SignalKey, row: int) -> FloatArray:
@@ -85,9 +83,13 @@ def _set(frame: Frame, key: SignalKey, row: int, values: FloatArray | float) -> 
 
 def _spike(shape: FloatArray) -> Inject:
     def inject(frame: Frame, row: int, size: float) -> Frame | None:
-        if not frame.columns[LOSS][row] > 0:
+        x = frame.columns[LOSS][row]
+        if not x > 0:
             return None
-        return _scaled(frame, LOSS, row, np.exp(size * max(math.log(1.1), 6 * _noise(frame, row)) * shape))
+        # The peak stands so far above the level: where its own noise pulls it down, that is made good.
+        level = float(np.median(_logs(frame, LOSS, row)[-100:]))
+        peak = np.where(np.arange(len(shape)) == 0, max(level - math.log(x), 0.0), 0.0)
+        return _scaled(frame, LOSS, row, np.exp(size * max(math.log(1.1), 6 * _noise(frame, row)) * shape + peak))
 
     return inject
 
@@ -245,7 +247,7 @@ def _to_zero(key: SignalKey) -> Inject:
 
 def _reward(frame: Frame, row: int, size: float) -> Frame | None:
     key = SignalKey("reward.mean")
-    if key not in frame.columns:
+    if key not in frame.columns or not np.isfinite(frame.columns[key][:row]).any():
         return None
     before = frame.columns[key][:row]
     span = float(np.quantile(before, 0.98) - np.quantile(before[:50], 0.5))
@@ -297,7 +299,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     Fault("gradient explosion", _gradient(100.0), 300, ("grad.norm",), level="page"),
     Fault("gradient NaN, 3 values", _marked(GRAD, Mark.NAN, 3), 20, ("grad.norm",), sized=False, level="page"),
     Fault("clip rate", _clip_rate, 2500, ("grad.clip_rate",), of_loss=False),
-    Fault("LR jump", _lr_jump, 200, ("lr.schedule",), of_loss=False, by_verdict=True),
+    Fault("LR jump", _lr_jump, 200, ("lr.schedule",), of_loss=False),
     Fault("step time", _slower, 300, ("sys.step_time",), of_loss=False),
     Fault("throughput", _times(TPS, -0.2), 300, ("sys.throughput",), of_loss=False),
     Fault("one rank's loss", _group(labelled("loss.rank", rank=2)), 600, ("loss.groups",), of_loss=False),

@@ -10,9 +10,10 @@ import numpy as np
 
 from trainmon.monitor.alerts import wakes_a_person
 from trainmon.monitor.core import Core
-from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.base import Detector
+from trainmon.monitor.detectors.common import Rl
 from trainmon.monitor.detectors.registry import DETECTORS
-from trainmon.monitor.finding import Finding, Severity, Verdict
+from trainmon.monitor.finding import Finding, Severity
 from trainmon.monitor.frame import Frame
 from trainmon.monitor.rows import Rows
 from trainmon.monitor.run import training_tier
@@ -50,7 +51,7 @@ class Watcher(Core):
         self._at.update(
             (float(step), begin + i) for i, step in reversed(list(enumerate(frame.steps[begin:end].tolist())))
         )
-        self.rl = self.rl or any(key.signal.startswith(("reward.", "policy.")) for key in frame.columns)
+        self.rl = self.rl or Rl().first_row(frame) < len(frame)
         self.raw_keys.update((key, key.signal) for key in frame.columns)
         self.judge(_rows(frame, begin, end), frame.attempt, frame.path, None)
 
@@ -85,12 +86,6 @@ class Watcher(Core):
                 self.grown.append(Alarm(raised, raised, level, detector.id))
         if finding.action == "recover":
             self._known.pop(address, None)
-
-    def verdict(self, check: str) -> Verdict:
-        """A check's verdict as it stands."""
-        steps = (self.attempts[0].first, self.attempts[-1].last) if self.attempts else None
-        view = CheckView(self.store.seen, self.facts, (), steps, self.raw_keys, self.rl, self.moe)
-        return next(detector.result(view).verdict for detector in self.detectors if detector.id == check)
 
     def keep(self) -> bytes:
         """As it is now, without the alarms so far, for `continued`: far cheaper than a deep copy."""

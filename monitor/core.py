@@ -15,6 +15,7 @@ from trainmon.monitor.alerts import AlertBook
 from trainmon.monitor.co_series import CoSeries
 from trainmon.monitor.derive import Derivation
 from trainmon.monitor.detectors.base import Detector
+from trainmon.monitor.detectors.common import Rl
 from trainmon.monitor.detectors.lineage import Lineage
 from trainmon.monitor.finding import Finding
 from trainmon.monitor.frame import Frame, SignalKey
@@ -139,6 +140,7 @@ class Core:
             self.lineage.saw(float(steps[0]), float(steps[-1]), len(steps))
         self.attempts[attempt].add(steps)
         frame = rows.frame(attempt, path)
+        self.rl = self.rl or Rl().first_row(frame) < len(frame)
         if listener is not None:
             listener(frame)
         frame = self.derivation.apply(frame)

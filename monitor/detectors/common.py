@@ -14,7 +14,7 @@ from trainmon.monitor.finding import Action, CheckResult, Episode, Finding, Seve
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.robust_score import EPS
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import FloatArray, IntArray
+from trainmon.tails.record import FloatArray, IntArray, Mark
 
 SAME_VALUE = 2e-3  # a second value of a step this close to the first is the same one, written twice (perhaps rounded)
 RESUME_SHARE = 0.8  # an attempt that starts at 80% of the last step or later carries on; earlier, it begins anew
@@ -223,6 +223,12 @@ def in_order(found: Found) -> list[Finding]:
     return [said for _, said in found]
 
 
+def _told(frame: Frame, key: SignalKey) -> IntArray:
+    """The rows at which `key` has a value: some trainers write null rewards in every record of any run."""
+    rows, marks = frame.logged(key), frame.marks.get(key)
+    return rows if marks is None else rows[marks[rows] != Mark.NULL]
+
+
 class Rl:
     """Whether rewards or policy statistics were logged up to a row: then the loss is a policy's."""
 
@@ -238,7 +244,7 @@ class Rl:
         firsts = [
             int(rows[0])
             for key in frame.columns
-            if key.signal.startswith(("reward.", "policy.")) and len(rows := frame.logged(key))
+            if key.signal.startswith(("reward.", "policy.")) and len(rows := _told(frame, key))
         ]
         self.seen = bool(firsts)
         return min(firsts, default=len(frame))

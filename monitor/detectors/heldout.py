@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
@@ -84,15 +85,19 @@ class HeldOutTrack:
         self._take(frame, row, step, x, found)
 
     def _noise(self) -> float:
-        """Twice the typical relative jump between evaluations: small sets are noisy."""
-        if len(self.jumps) < 4:
+        """Twice the typical relative jump between evaluations that the curve does not explain: small sets are noisy.
+
+        A jump less the one before it has lost the curve's slope and holds three times the variance of a jump's half.
+        """
+        if len(self.jumps) < 5:
             return 0.0
-        return 2 * sorted(self.jumps)[len(self.jumps) // 2]
+        turns = sorted(abs(b - a) for a, b in itertools.pairwise(self.jumps))
+        return 2 * turns[len(turns) // 2] / math.sqrt(3)
 
     def _take(self, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
         self.values += 1
         if self.before > 0 and not self.opened and not self.worse:
-            self.jumps.append(abs(x / self.before - 1))
+            self.jumps.append(x / self.before - 1)
             del self.jumps[:-50]
         self.before = x
         if x <= self.best:

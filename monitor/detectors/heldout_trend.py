@@ -65,6 +65,17 @@ class HeldOutTrend:
                 pairs.append((before[-1].value, after[-1].value))
         return max(pairs, key=lambda pair: math.log(pair[1] / pair[0]), default=None)
 
+    def no_worse(self, first: float, now: float, row: int) -> str:
+        """Words that soften a FAIL: held-out loss fell since `first`, seen in the newer half of the steps up to `now`.
+
+        Empty where it did not fall, or was not evaluated there.
+        """
+        pair = self.since(first, row)
+        newest = max((e.step for kept in self.sets.values() for e in kept if e.row <= row), default=first)
+        if pair is None or not fell(pair) or newest < (first + now) / 2:
+            return ""
+        return f"; held-out loss fell meanwhile ({pair[0]:.4g} to {pair[1]:.4g}), so the model is no worse"
+
 
 def fell(pair: tuple[float, float] | None) -> bool:
     """Whether the held-out loss went on falling (every set that was evaluated before and after)."""

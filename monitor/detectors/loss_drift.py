@@ -22,6 +22,8 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.divergence import Divergence
+from trainmon.monitor.detectors.early_rise import EarlyRise
+from trainmon.monitor.detectors.heldout_trend import HELD_OUT, HeldOutTrend
 from trainmon.monitor.detectors.shift_track import (
     BLOCKS,
     Block,
@@ -55,8 +57,9 @@ class DriftTrack:
     curve's slope has dropped out, so that neither learning nor the drift itself counts as noise.
     """
 
-    def __init__(self, key: SignalKey, limits: Thresholds) -> None:
+    def __init__(self, key: SignalKey, limits: Thresholds, held_out: HeldOutTrend) -> None:
         self.key = key
+        self.held_out = held_out
         self.warn = math.log1p(limits["drift.relative"])
         self.fail = math.log1p(limits["drift.fail"])
         self.sigmas = limits["drift.sigmas"]
@@ -165,7 +168,7 @@ class DriftTrack:
         if first.step < at.step:
             first = at
         self.open = _Rise(first, self.lowest, max(rise, short), block.last)
-        self.open.weigh(max(rise, short), self.fail)
+        self.open.weigh(max(rise, short), self.fail, self.held_out.no_worse(first.step, block.last.step, row))
         found.append((row, self._said("open", self.open, block.last)))
 
     def _luck(self) -> float:
@@ -182,7 +185,8 @@ class DriftTrack:
             return
         if rise >= self.warn:
             drift.last = block.last
-            if drift.weigh(rise, self.fail):
+            softer = self.held_out.no_worse(drift.first.step, block.last.step, row)
+            if drift.weigh(rise, self.fail, softer):
                 found.append((row, self._said("grow", drift, block.last)))
 
     def _said(self, action: Action, drift: _Rise, at: Place) -> Finding:
@@ -206,16 +210,19 @@ class _Rise:
         self.told = 0.0
         self.what = ""
 
-    def weigh(self, rise: float, fail: float) -> bool:
-        """Sets severity and words; whether there is news (a worse severity, or another tenth)."""
+    def weigh(self, rise: float, fail: float, softer: str) -> bool:
+        """Sets severity and words; whether there is news (a worse severity, or another tenth).
+
+        `softer`: what the held-out loss says against a FAIL.
+        """
         before = self.severity
         self.worst = max(self.worst, rise)
-        if rise >= fail:
+        if rise >= fail and not softer:
             self.severity = Severity.FAIL
         kind = "diverged" if self.severity is Severity.FAIL else "drifted up"
         self.what = (
             f"loss {kind} from {math.exp(self.base):.4g} to {math.exp(self.base + self.worst):.4g} "
-            f"({100 * math.expm1(self.worst):+.0f}%) since step {self.first.step:.15g}"
+            f"({100 * math.expm1(self.worst):+.0f}%) since step {self.first.step:.15g}{softer}"
         )
         news = self.severity > before or self.worst > self.told + 0.1
         if news:
@@ -228,7 +235,7 @@ class LossDrift(Detector):
 
     id: ClassVar[str] = "loss.drift"
     name: ClassVar[str] = "Loss Drift and Divergence"
-    signals: ClassVar[tuple[str, ...]] = ("loss.train",)
+    signals: ClassVar[tuple[str, ...]] = ("loss.train", *HELD_OUT)
     order: ClassVar[int] = 12
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = (
@@ -239,12 +246,15 @@ class LossDrift(Detector):
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
-        self.track = DriftTrack(LOSS, limits)
+        self.held_out = HeldOutTrend()
+        self.track = DriftTrack(LOSS, limits, self.held_out)
         self.divergence = Divergence(LOSS)
+        self.early = EarlyRise(LOSS, limits["drift.fail"], self.held_out)
         self.rl = Rl()
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Drift up to the first row that tells of a policy run; running away always."""
+        self.held_out.feed(frame)
         if LOSS not in frame.columns:
             self.rl.first_row(frame)
             return ()
@@ -252,16 +262,17 @@ class LossDrift(Detector):
         found: Found = []
         if until:
             self.track.series.feed(frame, found, until if until < len(frame) else None)
+            self.early.feed(frame, found, until)
         self.divergence.feed(frame, found, until)
         return in_order(found)
 
     def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
         """An open drift reaches to the last value of its attempt."""
-        return self.track.finish()
+        return [*self.track.finish(), *self.early.finish()]
 
     def finish(self) -> Iterable[Finding]:
         """What the newest value alone tells."""
-        return [*self.track.finish(), *self.divergence.finish()]
+        return [*self.track.finish(), *self.early.finish(), *self.divergence.finish()]
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

@@ -11,6 +11,7 @@ from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, in_order, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.group_context import GroupContext
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.shift_rule import ShiftTrack
 from trainmon.monitor.finding import CheckResult, Finding, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -44,10 +45,12 @@ class LossGroups(SeriesDetector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.context = GroupContext(limits["shift.warn"])
+        self.meant = MeantChanges()
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Feeds every group; findings say what mean and share did."""
         self.context.feed(frame)
+        self.meant.feed(frame)
         found: Found = []
         for key in keys_of(frame, GROUPS):
             if key not in self.tracks:
@@ -69,7 +72,7 @@ class LossGroups(SeriesDetector):
 
     def make_track(self, key: SignalKey) -> Track:
         """A level shift of one group."""
-        return ShiftTrack(key, self.limits, noun=named(key), kind="group_shift")
+        return ShiftTrack(key, self.limits, noun=named(key), kind="group_shift", meant=self.meant)
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

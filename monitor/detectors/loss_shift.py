@@ -10,6 +10,7 @@ import numpy as np
 from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import Found, Rl, SeriesDetector, Track, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.heldout_trend import HELD_OUT, HeldOutTrend
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.shift_rule import ShiftTrack
 from trainmon.monitor.finding import CheckResult, Finding, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -19,7 +20,10 @@ LOSS = SignalKey("loss.train")
 
 
 class LossShift(SeriesDetector):
-    """+5% for 100 steps and 20 values is a WARN, +25% a FAIL (METRICS.md, "level shift of the loss")."""
+    """+5% for 100 steps and 20 values is a WARN, +25% a FAIL (METRICS.md, "level shift of the loss").
+
+    Below +25% it is a note where batch size or sequence length changed or a long epoch began: a new level begins.
+    """
 
     id: ClassVar[str] = "loss.shift"
     name: ClassVar[str] = "Loss Level"
@@ -36,14 +40,16 @@ class LossShift(SeriesDetector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.held_out = HeldOutTrend()
+        self.meant = MeantChanges()
 
     def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
-        """Evaluations are consulted about a shift."""
+        """Evaluations, and changes of batch and context, are consulted about a shift."""
         self.held_out.feed(frame)
+        self.meant.feed(frame)
 
     def make_track(self, key: SignalKey) -> Track:
         """A shift track; the loss of a policy is not judged."""
-        return _NotPolicy(ShiftTrack(key, self.limits, held_out=self.held_out))
+        return _NotPolicy(ShiftTrack(key, self.limits, held_out=self.held_out, meant=self.meant))
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

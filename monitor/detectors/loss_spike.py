@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import Found, Rl, in_order, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.heldout_trend import HELD_OUT
 from trainmon.monitor.detectors.recurrence import Recurrence
 from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
 from trainmon.monitor.finding import CheckResult, Finding, Verdict
@@ -39,6 +40,7 @@ def loss_rule(limits: Thresholds) -> SpikeRule:
         lone_ratio=limits["spike.lone_ratio"],
         fail_rise=limits["shift.fail"],
         noun="loss",
+        minds_changes=True,
     )
 
 
@@ -47,7 +49,7 @@ class LossSpike(Detector):
 
     id: ClassVar[str] = "loss.spike"
     name: ClassVar[str] = "Loss Spike Detection"
-    signals: ClassVar[tuple[str, ...]] = ("loss.train",)
+    signals: ClassVar[tuple[str, ...]] = ("loss.train", *HELD_OUT)
     order: ClassVar[int] = 1
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = (
@@ -71,9 +73,10 @@ class LossSpike(Detector):
         self.track.flags = []
         until = self.rl.first_row(frame)
         found: Found = []
-        if until and LOSS in frame.columns:
+        if until:
             self.track.feed(frame, found, until if until < len(frame) else None)
-            self.recurrence.feed(frame, found, until)
+            if LOSS in frame.columns:
+                self.recurrence.feed(frame, found, until)
         return in_order(found)
 
     def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook

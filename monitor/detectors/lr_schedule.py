@@ -23,6 +23,7 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.lineage import Lineage
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.recipes import recipe_peak_lr
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -30,9 +31,12 @@ from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, IntArray
 
 LOSS = SignalKey("loss.train")
+BATCH_SIZE = SignalKey("batch.size")
+STATE = "see whether the scheduler's state was restored, and who changed the rate"
 LATE = 100.0  # a log that begins later than this, or than 0.1% of the run, does not show the start
 AT_PEAK = 0.99
 JUMP = 2.0  # up, between neighbouring values within 1% of the run
+BEYOND = 1.25  # times the height so far: a schedule that begins again returns to about where it was
 SETTLED_VALUES, SETTLED_STEPS = 20, 100.0
 FAULT_SHARE = 0.01
 FAULT_RATIO = 1.5
@@ -75,11 +79,13 @@ class LrSchedule(Detector):
         super().__init__(limits, facts)
         self.groups: dict[SignalKey, _Schedule] = {}
         self.start = _Start()
+        self.meant = MeantChanges()
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads the learning rate, and the loss of the first steps."""
         found: Found = []
         self.start.feed(frame)
+        self.meant.feed(frame)
         for key in sorted(frame.family("optim.lr")):
             self._feed(self.groups.setdefault(key, _Schedule()), key, frame, found)
         return in_order(found)
@@ -135,8 +141,12 @@ class LrSchedule(Detector):
             row = int(rows[i])
             place_ = place(frame, row, float(lr[i]))
             what = f"learning rate jumped from {before[i]:.3g} to {lr[i]:.3g} at step {at[i]:.15g}"
-            found.append((row, finding("open", "lr_jump", key, Severity.INFO, place_, what)))
-            found.append((row, finding("recover", "lr_jump", key, Severity.INFO, place_, what)))
+            change = self.meant.just_before(place_.step, row, BATCH_SIZE)
+            is_beyond = lr[i] > BEYOND * highest[i]
+            severity = Severity.WARN if is_beyond and not change else Severity.INFO
+            what += f", where {change}" if change else ", beyond its height so far" if is_beyond else ""
+            found.append((row, finding("open", "lr_jump", key, severity, place_, what)))
+            found.append((row, finding("recover", "lr_jump", key, severity, place_, what)))
 
     def _total(self) -> float | None:
         return number_fact(self.facts, "total_steps")
@@ -190,13 +200,13 @@ class LrSchedule(Detector):
             f"{group.first:.3g} at step {group.first_step:.15g}, peak {group.peak:.3g} at step {group.peak_step:.15g}, "
         )
         why += f"now {group.last:.3g} at step {group.last_step:.15g}"
+        if verdict_of(view.episodes) is Verdict.WARN:
+            return result(self, Verdict.WARN, tell(view.episodes), why, STATE, used)
         if advice is not None:
             return result(self, Verdict.WARN, advice[0], why, advice[1], used, advisory=True)
         if len(jumps) == 1:
             what = jumps[0].what
-            return result(
-                self, Verdict.WARN, what, why, "see whether the scheduler's state was restored", used, advisory=True
-            )
+            return result(self, Verdict.WARN, what, why, STATE, used, advisory=True)
         told = f"; {len(jumps)} restarts of the schedule" if jumps else ""
         if not self._sees_start(group):
             what = f"the log starts at step {group.first_step:.15g}: the warm-up is not in it{told}"

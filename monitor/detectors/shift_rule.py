@@ -11,6 +11,7 @@ import numpy as np
 
 from trainmon.monitor.detectors.common import Found, Place, finding
 from trainmon.monitor.detectors.heldout_trend import HeldOutTrend, fell
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.shift_track import (
     BLOCKS,
     Block,
@@ -31,6 +32,7 @@ MIN_GAPS = 6
 SIGMAS = 4.0
 FAIL_NOISE = 1.5  # a FAIL is +25%, 6 sigma, and lasts twice as long
 ACCEPT_AFTER = 40  # blocks (ten segments) after which the new level is the level
+ACCEPT_MEANT = 12  # the same where batch, context or epoch changed
 
 
 class ShiftTrack:
@@ -48,8 +50,10 @@ class ShiftTrack:
         noun: str = "loss",
         kind: str = "level_shift",
         held_out: HeldOutTrend | None = None,
+        meant: MeantChanges | None = None,
     ) -> None:
         self.key = key
+        self.meant = meant
         self.held_out = held_out
         self.noun = noun
         self.kind = kind
@@ -98,7 +102,9 @@ class ShiftTrack:
             bar = self._bar() if gap > self.warn else math.inf
             if gap > bar and min(segment) - level > 0.6 * bar:
                 first = change_point(recent[REFERENCE - 1 :])
-                self.open = _OpenShift(first, level, bar, gap, block.last)
+                span = block.last.step - block.first.step
+                change = self.meant.about(first.step, span, row) if self.meant is not None else ""
+                self.open = _OpenShift(first, level, bar, gap, block.last, change)
                 self.open.weigh(self, [b.u for b in recent[REFERENCE:]], row)
                 found.append((row, self._said("open", self.open, block.last)))
                 return
@@ -155,7 +161,12 @@ class ShiftTrack:
             found.extend((row, said) for said in self._again(shift))
         elif news:
             found.append((row, self._said("grow", shift, block.last)))
-        if shift.count >= ACCEPT_AFTER:
+        if shift.severity is Severity.INFO and shift.count >= ACCEPT_MEANT:
+            found.append((row, self._said("grow", shift, block.last)))
+            found.append((row, self._said("recover", shift, block.last)))
+            self.open = None
+            self.gaps.clear()
+        elif shift.count >= ACCEPT_AFTER:
             found.append((row, self._said("grow", shift, block.last)))
             self.open = None
             self.gaps.clear()
@@ -186,9 +197,10 @@ class ShiftTrack:
 class _OpenShift:
     """A shift that has not gone back."""
 
-    __slots__ = ("back", "count", "first", "gap", "last", "level", "severity", "threshold", "what")
+    __slots__ = ("back", "change", "count", "first", "gap", "last", "level", "severity", "threshold", "what")
 
-    def __init__(self, first: Place, level: float, threshold: float, gap: float, last: Place) -> None:
+    def __init__(self, first: Place, level: float, threshold: float, gap: float, last: Place, change: str) -> None:
+        self.change = change  # what was changed there on purpose
         self.first, self.level, self.threshold, self.gap, self.last = first, level, threshold, gap, last
         self.count = BLOCKS
         self.back = 0
@@ -203,10 +215,14 @@ class _OpenShift:
         bar = max(track.fail, FAIL_NOISE * self.threshold)
         if self.count >= 2 * BLOCKS and gap >= bar and min(segment) - self.level >= 0.6 * bar:
             self.severity = Severity.FAIL
+        elif self.change and self.severity < Severity.FAIL:
+            self.severity = Severity.INFO if self.gap < track.fail else Severity.WARN
         self.what = (
             f"{track.noun} rose from {math.exp(self.level):.4g} to {math.exp(self.level + self.gap):.4g} "
             f"({100 * math.expm1(self.gap):+.0f}%) at step {self.first.step:.15g} and stayed there"
         )
+        if self.change:
+            self.what += f", where {self.change}"
         self.consult(track, row)
         return self.severity > before or not self.count % BLOCKS
 
@@ -217,7 +233,7 @@ class _OpenShift:
             return
         self.what = self.what.partition(";")[0]
         if fell(pair):
-            self.severity = Severity.WARN
+            self.severity = min(self.severity, Severity.WARN)
             self.what += f"; held-out loss fell meanwhile ({pair[0]:.4g} to {pair[1]:.4g}), so the model is no worse"
         elif fell((pair[1], pair[0])):
             self.what += f"; held-out loss rose too ({pair[0]:.4g} to {pair[1]:.4g})"

@@ -11,6 +11,8 @@ from heapq import heappush, heapreplace
 import numpy as np
 
 from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
+from trainmon.monitor.detectors.heldout_trend import HeldOutTrend
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.middle import median
@@ -37,6 +39,7 @@ class SpikeRule:
     """Cut-offs. `relative` is the least rise over the median (0.10 = +10%), `recovery_*` R of METRICS.md.
 
     A single value that is back at once is told and no warning below both `lone_z` and `lone_ratio` (value over median).
+    `minds_changes`: a new level below `fail_rise` that begins where the work of a step was changed is a note.
     """
 
     window: int
@@ -50,6 +53,7 @@ class SpikeRule:
     lone_ratio: float = 1.5
     fail_rise: float = 0.25
     noun: str = "loss"
+    minds_changes: bool = False
 
 
 @dataclass(slots=True)
@@ -66,6 +70,7 @@ class _Open:
     out: int = 1
     values: int = 1
     failed: bool = False
+    is_meant: bool = False
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECOVERED_OF))
     above: deque[float] = field(default_factory=lambda: deque(maxlen=100))
 
@@ -89,6 +94,8 @@ class SpikeTrack:
         self.ratio_steps = 0
         self.flags: list[int] = []
         self.open: _Open | None = None
+        self.meant = MeantChanges() if rule.minds_changes else None
+        self.held_out = HeldOutTrend() if rule.minds_changes else None
         self._held: list[tuple[int, Place, float]] = []
         self._largest: list[float] = []  # a heap of the scores of the HABIT largest spikes
         self._attempt: int | None = None
@@ -105,6 +112,10 @@ class SpikeTrack:
     def feed(self, frame: Frame, found: Found, until: int | None = None) -> None:
         """Reads rows (those before row `until`)."""
         self.flags = []
+        if self.meant is not None:
+            self.meant.feed(frame)
+        if self.held_out is not None:
+            self.held_out.feed(frame)
         own = finite(frame, self.key)
         count = len(own) if until is None else int(np.searchsorted(own.rows, until))
         if not count:
@@ -273,7 +284,11 @@ class SpikeTrack:
         severity = Severity.WARN if self._is_loud(z, ratio) else Severity.INFO
         band = median + max(self._size, self.rule.z * spread / NORMAL)
         what = f"{self.rule.noun} rose from {level:.4g} to {x:.4g} at step {at.step:.15g} (z {z:.1f})"
-        self.open = _Open(at, median, band, severity, x, at, what)
+        change = self.meant.just_before(at.step, row) if self.meant is not None and self.score.log else ""
+        if change:
+            what += f"; there {change}"
+            severity = severity if ratio >= 1 + self.rule.fail_rise else Severity.INFO
+        self.open = _Open(at, median, band, severity, x, at, what, is_meant=bool(change))
         self.open.recent.append(False)
         self.open.above.append(u)
         self.flags.append(row)
@@ -355,6 +370,7 @@ class SpikeTrack:
             spike.last = place(frame, row, x)
             spike.above.append(u)
             louder = spike.severity is Severity.INFO and not self.rule.lone_is_info
+            louder = louder and not (spike.is_meant and u < spike.level + math.log1p(self.rule.fail_rise))
             louder = louder and (in_a_row or spike.out >= OUT_IN_ALL or self._is_loud(*self._score(u, x)))
             if x > spike.worst or louder:
                 spike.worst = max(x, spike.worst)
@@ -371,10 +387,14 @@ class SpikeTrack:
         if not spike.failed and not rule.lone_is_info:
             spike.failed = True
             level = median(spike.above)
+            if spike.is_meant and level - spike.level < math.log1p(rule.fail_rise):
+                self._accept(spike, place(frame, row, x), row, found)
+                return
             # A level that settled below the shift's FAIL is the business of `loss.shift`, which says so.
             if not self.score.log or level - spike.level >= math.log1p(rule.fail_rise):
-                spike.severity = Severity.FAIL
-                spike.what += f" and has not recovered after {lasted:.15g} steps"
+                softer = self.held_out.no_worse(spike.first.step, step, row) if self.held_out is not None else ""
+                spike.severity = Severity.WARN if softer else Severity.FAIL
+                spike.what += f" and has not recovered after {lasted:.15g} steps{softer}"
                 found.append((row, self._said("grow", spike, place(frame, row, x), spike.what)))
         if lasted >= ACCEPT_AFTER * rule.recovery_steps and spike.values >= ACCEPT_AFTER * rule.recovery_values:
             self.score.robust.clear()
@@ -382,6 +402,15 @@ class SpikeTrack:
                 self.score.robust.update(u)
             found.append((row, self._said("grow", spike, spike.last, spike.what)))
             self.open = None
+
+    def _accept(self, spike: _Open, at: Place, row: int, found: Found) -> None:
+        """The level that an expected change has brought is the level from now on."""
+        self.score.robust.clear()
+        for u in spike.above:
+            self.score.robust.update(u)
+        found.append((row, self._said("grow", spike, spike.last, spike.what)))
+        found.append((row, self._said("recover", spike, at, spike.what)))
+        self.open = None
 
     def _said(self, action: Action, spike: _Open, at: Place, what: str) -> Finding:
         return finding(action, "spike", self.key, spike.severity, at, what, first=spike.first)

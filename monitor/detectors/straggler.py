@@ -14,7 +14,6 @@ from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.newest import Newest
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.monitor.stats.middle import median
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray
 
@@ -83,15 +82,21 @@ class Straggler(Detector):
         return in_order(found)
 
     def _by_rank(self, frame: Frame, keys: list[SignalKey], table: FloatArray, found: Found) -> None:
-        counted = np.isfinite(table).sum(axis=0)
-        for row in np.flatnonzero(counted >= 2).tolist():
-            times = table[:, row]
-            here = np.flatnonzero(np.isfinite(times))
-            slowest = int(here[np.argmax(times[here])])
-            middle = median(times[here])
-            self.widest = max(self.widest, (float(times[slowest]) - float(np.min(times[here]))) / (middle + EPS))
-            score = float(times[slowest]) / (middle + EPS)
-            self._take(frame, row, keys[slowest].label_dict.get("rank", str(slowest)), keys[slowest], score, found)
+        here = np.isfinite(table)
+        counted = here.sum(axis=0)
+        rows = np.flatnonzero(counted >= 2)
+        if not len(rows):
+            return
+        times, counted = np.where(here, table, np.inf)[:, rows], counted[rows]
+        slowest = np.where(here[:, rows], times, -np.inf).argmax(axis=0)
+        ranked, column = np.sort(times, axis=0), np.arange(len(rows))  # ranks without a value come last
+        middle = (ranked[(counted - 1) // 2, column] + ranked[counted // 2, column]) / 2
+        top = times[slowest, column]
+        self.widest = max(self.widest, float(((top - ranked[0]) / (middle + EPS)).max()))
+        scores = (top / (middle + EPS)).tolist()
+        names = [key.label_dict.get("rank", str(at)) for at, key in enumerate(keys)]
+        for row, at, score in zip(rows.tolist(), slowest.tolist(), scores, strict=True):
+            self._take(frame, row, names[at], keys[at], score, found)
 
     def _take(self, frame: Frame, row: int, rank: str, key: SignalKey, score: float, found: Found) -> None:
         self.judged += 1

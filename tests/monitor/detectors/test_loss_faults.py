@@ -27,6 +27,7 @@ from tests.monitor.detectors.synthetic import (
     scaled,
     without,
 )
+from trainmon.monitor.detectors.base import Detector
 from trainmon.monitor.detectors.loss_drift import LossDrift
 from trainmon.monitor.detectors.loss_groups import LossGroups
 from trainmon.monitor.detectors.loss_nonfinite import LossNonFinite
@@ -411,3 +412,77 @@ def test_a_drift_does_not_hide_behind_its_own_noise(cadence: int, deviation: flo
     assert found
     ideal = (0.05 + 4 * deviation * (2 * cadence / 500) ** 0.5) / slope
     assert at < found[0].step <= at + 1.5 * ideal + 500 * (cadence > 1)
+
+
+def climbing(per_value: float, *, begin: int = 275, n: int = 500, cadence: int = 1, kind: str = "gaussian") -> Frame:
+    """A loss that climbs by `per_value` (in logarithms) a value from `begin` on."""
+    frame = healthy(RunSpec(steps=n * cadence, cadence=cadence, seed=7, noise=kind))
+    rise = np.maximum(np.arange(len(frame)) - begin, 0) * per_value
+    return dataclasses.replace(frame, columns={**frame.columns, LOSS: frame.columns[LOSS] * np.exp(rise)})
+
+
+@pytest.mark.parametrize("cadence", [1, 10])
+@pytest.mark.parametrize("per_value", [0.003, 0.0045, 0.01])
+def test_a_young_run_that_climbs_steadily_is_a_fail(per_value: float, cadence: int) -> None:
+    told = run(LossDrift, [climbing(per_value, cadence=cadence)])
+    assert told.result is not None
+    assert told.result.verdict is Verdict.FAIL
+    assert "climb" in [episode.kind for episode in told.episodes]
+    pieces = cut(climbing(per_value, cadence=cadence), [1, 2, 19, 20, 21, 299, 300, 301])
+    assert [repr(f) for f in run(LossDrift, pieces).findings] == [repr(f) for f in told.findings]
+
+
+def test_a_climb_that_comes_down_again_recovers_and_a_young_healthy_run_is_silent() -> None:
+    frame = climbing(0.006)
+    index = np.arange(len(frame))
+    back = np.where(index >= 420, np.exp(-0.006 * (index - 275)), 1.0)
+    whole = dataclasses.replace(frame, columns={**frame.columns, LOSS: frame.columns[LOSS] * back})
+    (climb,) = [episode for episode in run(LossDrift, [whole]).episodes if episode.kind == "climb"]
+    assert climb.recovered
+    assert [e for e in run(LossDrift, [climbing(0.0)]).episodes if e.kind == "climb"] == []
+    assert [e for e in run(LossDrift, [climbing(0.0006)]).episodes if e.kind == "climb"] == []
+
+
+def test_null_rewards_make_no_policy_run_and_rewards_do() -> None:
+    reward = SignalKey("reward.mean")
+    frame = healthy(RunSpec(steps=400, extra={reward: np.full(400, np.nan)}))
+    spiked = frame.columns[LOSS] * np.where(np.arange(400) == 300, 4.0, 1.0)
+    frame = dataclasses.replace(frame, columns={**frame.columns, LOSS: spiked})
+    null = logged_as(frame, reward, list(range(400)), Mark.NULL)
+    assert [episode.kind for episode in run(LossSpike, [null]).loud] == ["spike"]
+    logged = dataclasses.replace(frame, columns={**frame.columns, reward: np.full(400, 0.5)})
+    assert run(LossSpike, [logged]).loud == []
+
+
+def stays_up() -> Frame:
+    """A loss that jumps by 60% and stays."""
+    return scaled(healthy(RunSpec(steps=3000, seed=3)), LOSS, 2001, 1e9, 1.6)
+
+
+def drifts_up() -> Frame:
+    """A loss that rises by half within 1,500 steps."""
+    return ramped(healthy(RunSpec(steps=4000, seed=3)), LOSS, 2001, 3500, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("cls", "make"),
+    [(LossSpike, stays_up), (LossDrift, drifts_up), (LossDrift, lambda: climbing(0.006))],
+    ids=["spike", "drift", "climb"],
+)
+def test_held_out_loss_is_consulted_before_any_fail(cls: type[Detector], make: Callable[[], Frame]) -> None:
+    frame = make()
+    assert Severity.FAIL in [e.severity for e in run(cls, [frame]).loud]
+    rising = evaluated(frame, 20, lambda steps: 3.0 + steps / 2000)
+    assert Severity.FAIL in [e.severity for e in run(cls, [rising]).loud]
+    falling = evaluated(frame, 20, lambda steps: 9.0 - steps / 1000)
+    told = run(cls, [falling])
+    assert {e.severity for e in told.loud} == {Severity.WARN}
+    assert any("held-out loss fell meanwhile" in e.what for e in told.loud)
+    pieces = cut(falling, [at for at in (100, 300, 301, 2050, 2330, 2499, 2501) if at < len(falling)])
+    assert [repr(f) for f in run(cls, pieces).findings] == [repr(f) for f in told.findings]
+
+
+def test_an_evaluation_soon_behind_the_onset_says_nothing_of_a_fail() -> None:
+    frame = stays_up()
+    early = evaluated(frame, 1, lambda steps: np.where(steps > 2010, np.nan, 9.0 - steps / 1000))
+    assert Severity.FAIL in [e.severity for e in run(LossSpike, [early]).loud]

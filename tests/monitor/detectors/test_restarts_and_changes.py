@@ -9,7 +9,10 @@ import pytest
 
 from tests.monitor.detectors.harness import cut, run
 from tests.monitor.detectors.synthetic import LOSS, LR, TIME, TPS, RunSpec, healthy, without
+from trainmon.monitor.detectors.base import Detector
 from trainmon.monitor.detectors.changes import Changes
+from trainmon.monitor.detectors.loss_shift import LossShift
+from trainmon.monitor.detectors.loss_spike import LossSpike
 from trainmon.monitor.detectors.lr_schedule import LrSchedule
 from trainmon.monitor.detectors.rewarm import Rewarm
 from trainmon.monitor.detectors.step_time import StepTime
@@ -97,7 +100,9 @@ def test_a_rate_that_jumps_beyond_its_height_is_told_and_a_warm_up_is_not(cadenc
     ):
         one = dataclasses.replace(frame, columns={**frame.columns, LR: rate})
         found = run(LrSchedule, [one])
-        assert [e.kind for e in found.episodes] == ["lr_jump"] * len(told)
+        assert [(e.kind, e.severity) for e in found.episodes] == [("lr_jump", Severity.WARN)] * len(told)
+        assert found.result is not None
+        assert found.result.verdict is (Verdict.WARN if told else Verdict.PASS)
         pieces = cut(one, [3, 100, 601, 602])
         assert [repr(f) for f in run(LrSchedule, pieces).findings] == [repr(f) for f in found.findings]
 
@@ -126,6 +131,69 @@ def test_levels_of_speed_begin_anew_with_the_work_of_a_step() -> None:
         assert run(detector, [meant()]).loud == []
         unmarked = without(meant(), SIZE, LENGTH)
         assert run(detector, [unmarked]).loud != []
+
+
+def moved(factor: float, what: SignalKey | None, cadence: int = 1, *, at: int = 600) -> Frame:
+    """The loss is `factor` times what it was from value `at` on; `what` is doubled there (None: nothing is)."""
+    frame = healthy(RunSpec(steps=1200 * cadence, cadence=cadence, seed=3))
+    later = np.arange(len(frame)) >= at
+    columns = {**frame.columns, LOSS: frame.columns[LOSS] * np.where(later, factor, 1.0)}
+    if what is not None:
+        columns[what] = np.where(later, 1.0, 0.0) if what == EPOCH else np.where(later, 8192.0, 4096.0)
+    return dataclasses.replace(frame, columns=columns)
+
+
+LEVELS = (LossSpike, LossShift)
+
+
+@pytest.mark.parametrize("cadence", [1, 10])
+@pytest.mark.parametrize("what", [SIZE, LENGTH, EPOCH])
+def test_a_loss_that_moves_with_batch_context_or_epoch_is_a_note(what: SignalKey, cadence: int) -> None:
+    frame = moved(1.18, what, cadence)
+    told = [run(detector, [frame]) for detector in LEVELS]
+    assert [one.loud for one in told] == [[], []]
+    spike, shift = (one.episodes for one in told)
+    assert len(shift) == 1
+    assert [episode.severity for episode in (*spike, *shift)] == [Severity.INFO] * len([*spike, *shift])
+    assert all(episode.recovered for episode in (*spike, *shift))
+    words = "epoch 1 began" if what == EPOCH else "went from 4,096 to 8,192"
+    assert all(words in episode.what for episode in (*spike, *shift))
+    loud = [run(detector, [moved(1.18, None, cadence)]).loud for detector in LEVELS]
+    assert all(loud)
+
+
+@pytest.mark.parametrize("what", [SIZE, LENGTH, EPOCH])
+def test_a_loss_that_jumps_by_half_is_a_fault_whatever_was_changed(what: SignalKey) -> None:
+    for detector in LEVELS:
+        assert [episode.severity for episode in run(detector, [moved(1.5, what)]).loud] == [Severity.FAIL]
+
+
+def test_a_fault_away_from_the_change_is_a_fault_and_the_new_level_is_the_level() -> None:
+    frame = moved(1.18, LENGTH)
+    later = np.arange(len(frame)) >= 900
+    again = dataclasses.replace(frame, columns={**frame.columns, LOSS: frame.columns[LOSS] * np.where(later, 1.2, 1.0)})
+    for detector in LEVELS:
+        loud = run(detector, [again]).loud
+        assert [abs(episode.first_step - 901) <= 5 for episode in loud] == [True]
+
+
+@pytest.mark.parametrize("detector", [LossSpike, LossShift, LrSchedule])
+@pytest.mark.parametrize("bounds", [[599, 600, 601, 700], list(range(1, 1200, 7)), [3]])
+def test_notes_of_changes_do_not_depend_on_the_cut(detector: type[Detector], bounds: list[int]) -> None:
+    frame = moved(1.18, SIZE)
+    rate = np.where(np.arange(len(frame)) < 600, 3e-4, 1.2e-3)
+    frame = dataclasses.replace(frame, columns={**frame.columns, LR: rate})
+    whole = run(detector, [frame]).findings
+    assert whole
+    assert [repr(f) for f in run(detector, cut(frame, bounds)).findings] == [repr(f) for f in whole]
+
+
+def test_a_rate_that_is_raised_with_the_batch_is_a_note() -> None:
+    frame = moved(1.0, SIZE)
+    rate = np.where(np.arange(len(frame)) < 600, 3e-4, 1.2e-3)
+    told = run(LrSchedule, [dataclasses.replace(frame, columns={**frame.columns, LR: rate})])
+    assert [e.severity for e in told.episodes] == [Severity.INFO]
+    assert "batch size went from" in told.episodes[0].what
 
 
 def test_packed_batches_that_differ_every_step_are_no_changes() -> None:
