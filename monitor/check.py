@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Sequence
 
 from trainmon.monitor.amount import amount, named
+from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
 from trainmon.monitor.job import ENDED, duration
 from trainmon.monitor.job_report import job_lines
+from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.thresholds import short_names
 from trainmon.tails.text import printable
@@ -164,16 +166,26 @@ def _episode(episode: Episode, *, alone: bool) -> str:
 
 
 def _not_checked(run: RunSnapshot, first: dict[str, int]) -> list[str]:
-    """One line for all checks that miss the same thing."""
+    """One line for all checks that miss the same thing, and one a group for those of rows that page nobody (P1)."""
     missing: dict[str, list[str]] = {}
+    second: dict[str, list[str]] = {}
+    firsts = {detector.id: detector.signals[0] for detector in DETECTORS}
     for check in run.checks:
         if check.verdict is Verdict.NO_DATA and check.id not in first and check.id != "job.state":
-            missing.setdefault(printable(check.what, 200), []).append(check.name)
-    if not missing:
+            signal = BY_ID.get(firsts.get(check.id, ""))
+            if signal is not None and signal.priority != "P0" and check.what.startswith("no "):
+                second.setdefault(signal.group, []).append(check.name)
+            else:
+                missing.setdefault(printable(check.what, 200), []).append(check.name)
+    if not missing and not second:
         return []
     lines = ["", "Not checked (NO DATA):"]
     for what, names in missing.items():
         lines += _wrap(f"{', '.join(names)}: {what}", "  ", "    ")
+    if second:
+        lines.append("  for a second look (`trainmon inventory` says what to log):")
+    for group, names in second.items():
+        lines += _wrap(f"{group}: {', '.join(names)}", "    ", "      ")
     return lines
 
 
