@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from trainmon.cli import main
+from trainmon.cli import COMMANDS, Entry, main
+from trainmon.monitor.focus import CHECK_IDS
 from trainmon.monitor.signals import SIGNALS
 from trainmon.monitor.thresholds import DEFAULTS
 from trainmon.tails.formats.dialects import DIALECTS
@@ -72,7 +73,8 @@ def keys() -> str:
     """Every key, what it does and where it works."""
     lines = [
         f"# Keys\n\n{_MADE}",
-        "A key means the same wherever it works. The mouse works and is never needed. Other keys can be set by name in\n"
+        "A key means the same wherever it works. The mouse works and is never needed. "
+        "Other keys can be set by name in\n"
         "the table `[keys]` of your [configuration](alerts.md#the-configuration-file).\n",
         "| key | what it does | where | name |",
         "| --- | --- | --- | --- |",
@@ -124,12 +126,70 @@ def dialects() -> str:
     return "\n".join(lines)
 
 
+def manual() -> str:
+    """The man page: every command, its options and its statuses, from the same tables as the help."""
+    context = click.Context(main, info_name="trainmon")
+    lines = [
+        '.\\" made by docs/reference.py: change the program, then run it',
+        '.TH TRAINMON 1 "" "trainmon" "User Commands"',
+        ".SH NAME",
+        "trainmon \\- a terminal monitor for language\\-model training runs",
+        ".SH SYNOPSIS",
+        ".B trainmon\n.I COMMAND\n[OPTIONS] [TARGET]...",
+        ".SH DESCRIPTION",
+        *_paragraphs(main.help),
+        ".SH COMMANDS",
+    ]
+    for entry in COMMANDS:
+        lines += _of_command(entry, _loaded(entry.name, context), context)
+    lines += [".SH CHECKS", "Ids for \\-\\-only, \\-\\-skip, \\-\\-explain and \\-\\-accept:", ".PP"]
+    lines += [", ".join(_roff(check) for check in CHECK_IDS) + "."]
+    lines += [".SH EXIT STATUS, FILES, ENVIRONMENT", *_paragraphs(main.epilog)]
+    return "\n".join(lines) + "\n"
+
+
+def _of_command(entry: Entry, command: click.Command, parent: click.Context) -> list[str]:
+    context = click.Context(command, info_name=entry.name, parent=parent)
+    usage = " ".join(command.collect_usage_pieces(context))
+    lines = [f".SS trainmon {entry.name} {_roff(usage)}", *_paragraphs(command.help)]
+    for option in command.params:
+        if isinstance(option, click.Option):
+            lines += [
+                ".TP",
+                f".B {_roff(_names(option).replace('`', '').replace(chr(92), ''))}",
+                _roff(option.help or ""),
+            ]
+    return [*lines, *([".PP", *_paragraphs(command.epilog)] if command.epilog else [])]
+
+
+def _paragraphs(text: str | None) -> list[str]:
+    """Text of the help: paragraphs filled, those that the help keeps as they are kept so."""
+    lines: list[str] = []
+    for part in (text or "").strip().split("\n\n"):
+        kept = part.lstrip().startswith("\b")
+        rows = [row.rstrip() for row in part.replace("\b", "").strip("\n").splitlines()]
+        lines += [".PP", *([".nf"] if kept else []), *(_roff(row if kept else row.strip()) for row in rows)]
+        lines += [".fi"] if kept else []
+    return lines
+
+
+def _roff(text: str) -> str:
+    r"""One line of text for a man page.
+
+    >>> _roff(".a -b \\ c")
+    '\\&.a \\-b \\e c'
+    """
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "dialects.md": dialects,
     "keys.md": keys,
     "signals.md": signals,
     "thresholds.md": thresholds,
+    "trainmon.1": manual,
 }
 
 

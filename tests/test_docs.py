@@ -30,7 +30,7 @@ def page(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["commands.md", "dialects.md", "keys.md", "signals.md", "thresholds.md"])
+@pytest.mark.parametrize("name", ["commands.md", "dialects.md", "keys.md", "signals.md", "thresholds.md", "trainmon.1"])
 def test_made_pages_are_up_to_date(name: str) -> None:
     pages = runpy.run_path(str(ROOT / "docs" / "reference.py"))["PAGES"]
     assert page(name) == pages[name](), "run `python docs/reference.py`"

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from trainmon.monitor.simulate_model import RunSpec
 
 
-@click.command(epilog="Exit status: 0, or that of `watch`.")
+# Those of monitor.simulate_faults, which is imported when it is needed.
+_EPILOG = """\b
+Faults: bad_rank, bad_source, co_spike, data_wait, drift, eval_regression,
+  expert_collapse, grad_spike, level_shift, loss_spike, lr_jump,
+  memory_creep, nan, nccl_crash, oom_crash, plateau, restart, slow_rank,
+  slow_steps, stall, unrecovered_spike, zero_loss
+
+Exit status: 0, or that of `watch`; 2 wrong usage."""
+
+
+@click.command(epilog=_EPILOG)
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same runs.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write the runs' logs here and end; no screen."
