@@ -169,7 +169,7 @@ Exit status: 0 done, nothing FAILs; 1 a FAIL (check, preflight, watch
 --headless); 2 wrong usage, or nothing could be done; 130 interrupted.
 
 \b
-Files: trainmon.toml      beside or above a log: thresholds and facts
+Files: trainmon.toml           beside or above a log: thresholds and facts
        ~/.config/trainmon      yours: config.toml, keys and alerts
        ~/.local/share/trainmon history and the log book
        ~/.local/state/trainmon pins and acknowledgements

@@ -222,7 +222,9 @@ class GradNorm(Detector):
         said = self._reaching()
         median = self.spikes.level
         if self.last is not None and len(self.spikes.score) >= 30 and median > ABSURD * self.clip:
-            what = f"gradient norm is {median:.3g} in the median, {median / self.clip:,.0f}x the clip threshold"
+            times = median / self.clip
+            shown = f"{times:,.0f}" if times < 1e6 else f"{times:.3g}"
+            what = f"gradient norm is {median:.3g} in the median, {shown}x the clip threshold"
             said.append(finding("open", "absurd_level", GRAD, Severity.WARN, self.last, what))
         return said
 
