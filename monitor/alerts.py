@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -159,6 +158,8 @@ class AlertBook:
         return episode
 
     def _new_id(self, check: str, finding: Finding, first_step: float) -> str:
+        import hashlib  # for runs that have an episode
+
         words = f"{check}\0{finding.kind}\0{finding.signal}\0{finding.attempt}\0{first_step:.15g}\0{finding.origin}"
         number = 0
         while True:

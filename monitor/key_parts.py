@@ -10,21 +10,23 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from trainmon.tails.lazy_pattern import lazy
+
 _BEFORE = r"(?:^|(?<=[ /@|:#(]))"
 _BEHIND = r"(?=[ /@|:)#]|$)"
-_RANK = re.compile(
+_RANK = lazy(
     rf"{_BEFORE}(?:(?:global|local|dp|data parallel|train|trainer|learner|ddp|fsdp|ray)[ /])?"
     rf"(?P<word>rank|worker|gpu|cuda|device|proc|process|replica|npu|card|tpu|chip|shard rank)(?: ?id)?[ /:=#]{{0,2}}"
     rf"(?P<number>\d{{1,6}}){_BEHIND}|{_BEFORE}r(?P<number2>\d{{1,6}})(?=/)"
 )
-_NODE = re.compile(rf"{_BEFORE}(?:node|host|machine)[ /:=#]{{0,2}}(?P<number>\d{{1,5}}){_BEHIND}")
-_LAYER = re.compile(
+_NODE = lazy(rf"{_BEFORE}(?:node|host|machine)[ /:=#]{{0,2}}(?P<number>\d{{1,5}}){_BEHIND}")
+_LAYER = lazy(
     rf"{_BEFORE}(?:layers?|blocks?|blk|lyr|resblocks?|h|decoder layer|encoder layer)(?: ?idx| ?id)?[ /:=#]{{0,2}}"
     rf"(?P<number>\d{{1,4}}){_BEHIND}"
     # "l2 norm", "l1 loss" are norms and losses of that order
     rf"|{_BEFORE}l(?![12] (?:norm|reg|loss|penalty|dist|weight|grad))(?P<number2>\d{{1,4}}){_BEHIND}"
 )
-_EXPERT = re.compile(
+_EXPERT = lazy(
     rf"{_BEFORE}experts?(?: ?idx| ?id)?[ /:=#]{{0,2}}(?P<number>\d{{1,5}}){_BEHIND}"
     rf"|{_BEFORE}e(?P<number2>\d{{1,5}}){_BEHIND}"
 )

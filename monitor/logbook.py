@@ -5,7 +5,6 @@ One file of JSON lines for each log file that a remark was made on; only ever ap
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -78,6 +77,8 @@ class Logbook:
         return tuple(sorted(remarks, key=lambda remark: remark.time)), tuple(problems)
 
     def _file(self, path: str) -> Path:
+        import hashlib  # for runs that have a log book
+
         return self.folder / f"{hashlib.sha256(os.fsencode(_key(path))).hexdigest()[:20]}.jsonl"
 
 

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from importlib import resources
+from pathlib import Path
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.key_parts import Parts, has_part, of_part, without_rank
@@ -103,15 +103,15 @@ class Mapped:
 @dataclass(frozen=True, slots=True)
 class _Aliases:
     exact: dict[str, tuple[int, str]]
-    patterns: tuple[tuple[int, str, re.Pattern[str]], ...]
+    patterns: tuple[tuple[int, str, str], ...]
     units: dict[str, str]
 
 
 @cache
 def _aliases() -> _Aliases:
-    text = resources.files("trainmon.monitor").joinpath("aliases.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("aliases.toml").read_text(encoding="utf-8")
     exact: dict[str, tuple[int, str]] = {}
-    patterns: list[tuple[int, str, re.Pattern[str]]] = []
+    patterns: list[tuple[int, str, str]] = []
     units: dict[str, str] = {}
     for entry in tomllib.loads(text)["alias"]:
         signal = entry["signal"]
@@ -120,8 +120,14 @@ def _aliases() -> _Aliases:
         for place, key in enumerate(entry.get("keys", ())):
             exact.setdefault(key, (place, signal))
         for place, pattern in enumerate(entry.get("patterns", ())):
-            patterns.append((1000 + place, signal, re.compile(pattern)))
+            patterns.append((1000 + place, signal, pattern))
     return _Aliases(exact, tuple(patterns), units)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compiling them all takes longer than starting Python; most logs' keys are known without one."""
+    return re.compile(pattern)
 
 
 def _split(raw: str) -> tuple[str, str, dict[str, str]]:
@@ -171,7 +177,7 @@ def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
         for place, signal, pattern in table.patterns:
             if is_evaluation and not signal.startswith(("eval.", "reward.", "sample.")):
                 continue  # what an evaluation measured is never a signal of training
-            found = pattern.fullmatch(candidate)
+            found = _compiled(pattern).fullmatch(candidate)
             if found:
                 named = {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value}
                 return None if named.get("set") in ("train", "training") else (place, signal, named)

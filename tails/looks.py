@@ -10,6 +10,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Literal
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.opening import NotRegular, close, open_regular
 
 Role = Literal["stdout", "metrics", "rank", "config", "log"]
@@ -43,28 +44,22 @@ class Look:
     is_state: bool = False
 
 
-_CONFIG = re.compile(
+_CONFIG = lazy(
     r"trainmon\.toml|(?:(?:train|training|run|experiment|exp|model|ds|deepspeed|trainer|job)[_-]?)?"
     r"(?:config|args|arguments|hparams|params|hyperparameters)(?:[_-][a-z0-9_-]{1,24})?\.(?:json|ya?ml|toml)"
 )
-_JUNK = re.compile(
+_JUNK = lazy(
     r"(?:readme|licen[cs]e|changelog|notice|authors|contributing|makefile|dockerfile|requirements|environment|setup"
     r"|merges|vocab|tokenizer|special_tokens|added_tokens|generation_config|adapter_config|preprocessor_config"
     r"|dataset_infos?|package|wandb-(?:metadata|summary)|(?:all|train|eval|test|predict)_results|model\.safetensors"
     r"|pytorch_model\.bin|debug-internal|debug-cli|latest_checkpointed_iteration|pip[-_]freeze|conda|cmakelists|gitignore)"
     r"(?![a-z0-9]).*|.*\.index\.json"
 )
-_SURE_TEXT = re.compile(
-    r"(?:train|training|pretrain|finetune)(?:[._-]?(?:log|stdout|output|rank[._-]?\d+))*\.(?:log|out)"
-)
-_SURE_METRICS = re.compile(
-    r"(?:train[._-]?|training[._-]?|trainer[._-]?|eval[._-]?)?(?:metrics|log)\.jsonl|metrics\.csv"
-)
-_RANK = re.compile(
-    r"(?:^|[._-])(?:(?:global|local)[._-]?)?(?:rank|worker|node|gpu|proc|process|task)[._-]?\d+(?=$|[._-])"
-)
-_BATCH_SYSTEM = re.compile(r"(.+)\.([oe])\d{2,}")  # PBS and SGE: name.o123, name.e123
-_SPLIT = re.compile(r"[._\- ]+")
+_SURE_TEXT = lazy(r"(?:train|training|pretrain|finetune)(?:[._-]?(?:log|stdout|output|rank[._-]?\d+))*\.(?:log|out)")
+_SURE_METRICS = lazy(r"(?:train[._-]?|training[._-]?|trainer[._-]?|eval[._-]?)?(?:metrics|log)\.jsonl|metrics\.csv")
+_RANK = lazy(r"(?:^|[._-])(?:(?:global|local)[._-]?)?(?:rank|worker|node|gpu|proc|process|task)[._-]?\d+(?=$|[._-])")
+_BATCH_SYSTEM = lazy(r"(.+)\.([oe])\d{2,}")  # PBS and SGE: name.o123, name.e123
+_SPLIT = lazy(r"[._\- ]+")
 _COMMON = frozenset(
     {"train", "training", "trainer", "pretrain", "finetune", "main", "run", "all", "nohup", "screen"}
     | {"eval", "evaluation", "val", "valid", "validation", "test", "loss", "losses", "throughput"}
@@ -131,40 +126,38 @@ def _key(stem: str) -> str:
 
 
 _NUMBER = rb"[-+]?(?:\d|\.\d|nan|inf)"
-_STRONG = re.compile(
+_STRONG = lazy(
     rb"(?:loss|grad(?:ient)?[ _-]?norm|perplexity|\bppl\b|learning[ _-]rate|\blr\b|tflops?|\bmfu\b|reward|\bbpb\b"
     rb"|tok(?:en)?s?(?:/|[ _]per[ _])s)[\w/ ().-]{0,24}[\"']?[ \t]*[:=|]?[ \t]*[\[(\"']?" + _NUMBER,
     re.IGNORECASE,
 )
-_WEAK = re.compile(
+_WEAK = lazy(
     rb"\b(?:global[ _]?step|step|iter(?:ation)?|epoch|update|batch|accuracy|acc)\b[\"']?[ \t]*[:=|\[(]?[ \t]*"
     rb"[\[(\"']?\d",
     re.IGNORECASE,
 )
-_WORDS = re.compile(
+_WORDS = lazy(
     rb"Traceback \(most recent call last\)|torch\.distributed|torchrun|deepspeed|megatron|\bNCCL\b|CUDA|slurmstepd"
     rb"|srun:|\*\*\*\*\* Running training|Num examples =|world[ _]size|[Ss]tarting training|Start training|\bwandb:"
     rb"|number of parameters|[Ll]oading checkpoint|tensor[-_ ]parallel|gradient_accumulation|Epoch \d+|\[rank ?\d+\]"
 )
-_JSON_LOSS = re.compile(
+_JSON_LOSS = lazy(
     rb'"[^"\n]{0,80}(?:loss|grad_norm|perplexity|\bppl\b|bpb)[^"\n]{0,60}"\s{0,9}:\s{0,9}[\[{"]?\s{0,40}[-\dnNI]'
     rb'|"(?:name|key|tag|metric|_name)"[ \t]*:[ \t]*"[^"\n]{0,80}(?:loss|reward)|"log_history"[ \t\r\n]*:',
     re.IGNORECASE,
 )
-_JSON_COLUMN = re.compile(  # a column or a series of its own: {"lm loss": {"values": ...}}, {"x": {"steps": [...]}}
+_JSON_COLUMN = lazy(  # a column or a series of its own: {"lm loss": {"values": ...}}, {"x": {"steps": [...]}}
     rb'"[^"\n]{0,80}loss[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\[\s{0,40}[-\d]|\{\s{0,40}"(?:start_step|values|steps|\d))'
     rb'|"steps"\s{0,9}:\s{0,9}\[\s{0,40}\d|"system\.gpu[^"\n]{0,80}"\s{0,9}:\s{0,9}\d',
     re.IGNORECASE,
 )
-_JSON_OTHER = re.compile(
+_JSON_OTHER = lazy(
     rb'"[^"\n]{0,80}(?:reward|accuracy|_acc|learning_rate|\blr\b|kl)[^"\n]{0,60}"\s{0,9}:\s{0,9}[-\d]', re.I
 )
-_JSON_HINT = re.compile(rb"loss|norm|perplexity|ppl|bpb|log_history|reward|acc|learning_rate|lr|kl", re.IGNORECASE)
-_JSON_STEP = re.compile(rb'"[^"\n]{0,40}(?:step|iter|iteration|epoch|update)[^"\n]{0,20}"\s{0,9}:\s{0,9}\d', re.I)
-_TABLE_METRIC = re.compile(
-    rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE
-)
-_TABLE_STEP = re.compile(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
+_JSON_HINT = lazy(rb"loss|norm|perplexity|ppl|bpb|log_history|reward|acc|learning_rate|lr|kl", re.IGNORECASE)
+_JSON_STEP = lazy(rb'"[^"\n]{0,40}(?:step|iter|iteration|epoch|update)[^"\n]{0,20}"\s{0,9}:\s{0,9}\d', re.I)
+_TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE)
+_TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
 
 
 def looks_like_log(path: str, doubt: Doubt) -> bool:

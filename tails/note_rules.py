@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import NoteKind
 
 _K = NoteKind
@@ -25,7 +26,7 @@ class Rule:
 
 
 def _rule(kind: NoteKind, tokens: str, pattern: str, *, teardown: bool = False) -> Rule:
-    return Rule(kind, tuple(tokens.split("|")), re.compile(pattern, re.IGNORECASE), teardown)
+    return Rule(kind, tuple(tokens.split("|")), lazy(pattern, re.IGNORECASE), teardown)
 
 
 _SAVE = r"(?<![-/_\w.])sav(?:ed|ing)(?![-/_\w])"

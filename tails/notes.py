@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.note_rules import RULES, TOKENS, Rule
 from trainmon.tails.prefix import NO_PREFIX, Prefix
 from trainmon.tails.record import Note, NoteKind
@@ -14,11 +15,11 @@ __all__ = ["TOKENS", "NoteScanner"]
 _K = NoteKind
 _MAX_TEXT = 500
 _MAX_LINE = 20_000
-_TABLE_ROW = re.compile(r"\s*[\"']?[\w.-]+[\"']?\s*(?:\.{4,}|[:=]\s+(?:true|false|none|null|\d+),?\s*$)", re.IGNORECASE)
-_SOURCE_LINE = re.compile(r"\s*(?:raise |return |print\w*\(|log\w*\.|warnings\.|def |if |assert |f?['\"]|File \"|#)")
-_STEP = re.compile(r"\b(?:global_?step|step|iteration|iter|checkpoint|ckpt|epoch_step)[-_ =:#]*(\d+)", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?<=[/_-])0*(\d{3,11})(?=[./_-]|\b)")
-_NOT_CAUSES = re.compile(
+_TABLE_ROW = lazy(r"\s*[\"']?[\w.-]+[\"']?\s*(?:\.{4,}|[:=]\s+(?:true|false|none|null|\d+),?\s*$)", re.IGNORECASE)
+_SOURCE_LINE = lazy(r"\s*(?:raise |return |print\w*\(|log\w*\.|warnings\.|def |if |assert |f?['\"]|File \"|#)")
+_STEP = lazy(r"\b(?:global_?step|step|iteration|iter|checkpoint|ckpt|epoch_step)[-_ =:#]*(\d+)", re.IGNORECASE)
+_NUMBERED = lazy(r"(?<=[/_-])0*(\d{3,11})(?=[./_-]|\b)")
+_NOT_CAUSES = lazy(
     r"ChildFailedError|CalledProcessError|PythonFinalizationError|SystemExit|ProcessExitedException|BrokenPipeError"
 )
 # Kinds of which one a step is enough, and how many lines apart two are still the same event told by another rank.

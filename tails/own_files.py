@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -54,6 +53,8 @@ def write_output(path: Path, data: bytes) -> None:
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:
+    import tempfile  # for those who write
+
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

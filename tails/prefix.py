@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import TimeKind
 
 _ZONED = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
@@ -25,7 +26,7 @@ _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|[DIWEF])"
 
 # Tried in turn at the place reached, as often as one fits. Named groups: rank, and one for each kind of time.
-_PREFIX = re.compile(
+_PREFIX = lazy(
     r"\s*(?:"
     r"\[(?:[^\]\s]*:)?(?:rank[-_ =]?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank-7/8]
     r"|\[\d+,(?:mpirank:)?(?P<rank4>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun: [1,3]<stdout>:
@@ -66,25 +67,23 @@ _PREFIX = re.compile(
     r"|(?:::|[-|:])(?=\s)"
     r")"
 )
-_SRUN = re.compile(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
-_SERVICE = re.compile(
-    r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE
-)  # docker compose: trainer-1  |
-_POD = re.compile(  # stern: pod and container
+_SRUN = lazy(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
+_SERVICE = lazy(r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE)  # docker compose: trainer-1  |
+_POD = lazy(  # stern: pod and container
     r"(?!(?:global[ _]?)?(?:step|iter|epoch))[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
     r"(?=\[|\W*(?:global_?)?(?:step|iter|epoch)\b)",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
+_BULLET = lazy(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
 # A word with a digit right before the word for the step: a host, a worker, a task, however it is fenced.
-_WHO = re.compile(
+_WHO = lazy(
     r"(?!\W?(?:global|train|step|iter|epoch|rank|batch|update|loss|default))(?=\S*\d)[\[<(]?(?P<name>[A-Za-z][\w.-]{0,200})"
     r"(?::(?P<rank>\d+))?[\]>)]?(?: \(\d+\))?(?:[:>]|\s*\|)?\s+(?=(?:global[_ ]?)?(?:step|iter(?:ation)?|epoch)\b)",
     re.IGNORECASE,
 )
-_WORKER = re.compile(r"(?:gpu|worker|proc|process|device|npu|trainer|task)[-_.]?(\d{1,6})", re.IGNORECASE)
-_HOST = re.compile(r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
-_LOGGER = re.compile(
+_WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task)[-_.]?(\d{1,6})", re.IGNORECASE)
+_HOST = lazy(r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
+_LOGGER = lazy(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
     r"|[\w.-]+ [\w./-]+\[\d+\]: "  # syslog behind an ISO time: host train[991]:
 )
@@ -189,7 +188,7 @@ _FORMATS = {
     "month": "%d-%b-%Y %H:%M:%S",
     "compact": "%Y%m%d %H:%M:%S",
 }
-_ZONE_NAME = re.compile(r" [A-Z]{3,4}(?= \d{4}$)")
+_ZONE_NAME = lazy(r" [A-Z]{3,4}(?= \d{4}$)")
 
 
 def _time_of(groups: dict[str, str | None]) -> tuple[float, TimeKind] | None:
@@ -214,7 +213,7 @@ _TIME_GROUPS = (
     *("zoned", "naive", "naive2", "hf", "hf2", "nemo", "short", "us", "month", "ctime", "syslog", "unix", "compact"),
     *("glog", "clock"),
 )
-_FRACTION = re.compile(r"[.,](\d+)")
+_FRACTION = lazy(r"[.,](\d+)")
 
 
 def _parse(name: str, text: str) -> tuple[float, TimeKind]:

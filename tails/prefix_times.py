@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.prefix import Prefix, read_prefix
 from trainmon.tails.record import FloatArray
 
-_CLOCK = re.compile(r"(?<!\d)\d\d:\d\d:\d\d(?:[.,]\d+)?(?!\d)")
+_CLOCK = lazy(r"(?<!\d)\d\d:\d\d:\d\d(?:[.,]\d+)?(?!\d)")
 _TRIALS = ("00:00:00", "23:59:59", "07:41:16", "12:00:30")
 _LONGEST_FRACTION = 15  # digits that are an exact integer in a double
 _KNOWN_LIMIT = 4096

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol
 
 # Times in UTC and words in English, whatever the user's settings.
@@ -61,6 +61,11 @@ class LocalRunner:
 
     def run(self, argv: Sequence[str], timeout_s: float) -> Answer:
         """The answer of `argv`."""
+        program = next((word for word in argv if word != "env" and "=" not in word), argv[0])
+        if not _is_here(program):
+            return Answer(NOT_FOUND, stderr=f"{program}: not found")
+        import subprocess  # for machines that have a scheduler
+
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SACCT_"))}
         try:
             done = subprocess.run(
@@ -79,3 +84,13 @@ class LocalRunner:
         except OSError as error:
             return Answer(126, stderr=f"{argv[0]}: {error.strerror or error}")
         return Answer(done.returncode, done.stdout[:_MOST_BYTES], done.stderr.decode("utf-8", "replace"))
+
+
+def _is_here(program: str) -> bool:
+    """Whether there is such a program. Most machines have no scheduler, and asking in vain starts a process each time.
+
+    >>> _is_here("env"), _is_here("/no/such/program"), _is_here("no-such-program-here")
+    (True, False, False)
+    """
+    places = [""] if os.sep in program else os.get_exec_path()
+    return any(os.access(Path(place, program), os.X_OK) for place in places)
