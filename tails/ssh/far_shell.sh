@@ -10,6 +10,7 @@ IFS=' '
 set -f
 files=
 last=none
+known=none
 guard=
 beats=0
 mtime=%Y000000000
@@ -46,20 +47,20 @@ watch_over() {
   guard=$!
 }
 
-tick() { # number
-  set --
+present() { # sets `here`: those of the files that are there
   here=
   for file in $files; do
     eval "path=\$path_$file"
     if [ -f "$path" ]; then
       if [ -r "$path" ]; then true <"$path"; fi # opening is what refreshes attributes over NFS
-      set -- "$@" "$path"
       here="$here $file"
     elif [ -e "$path" ]; then
-      set -- "$@" "$path"
       here="$here $file"
     fi
   done 2>/dev/null
+}
+
+tell() { # paths
   now=
   if [ $# -gt 0 ]; then now=$(stat -L -c "%d %i %s $mtime %f" "$@" 2>/dev/null); fi
   now="$here
@@ -161,10 +162,15 @@ matches() { # number pattern: pathname expansion and nothing else
   packet b "$1" 0
 }
 
-run() { # number seconds words...
+run() { # number seconds escaped words...
   number=$1
   seconds=$2
   shift 2
+  for coded in "$@"; do
+    plain "$coded"
+    set -- "$@" "$plain"
+    shift
+  done
   case $1 in
   squeue | scontrol | sacct | sinfo) ;;
   *)
@@ -192,6 +198,7 @@ while read -r command number rest; do
     eval "path_$number=\$plain"
     files="$files $number"
     last=none
+    known=none
     ;;
   u)
     kept=
@@ -201,7 +208,16 @@ while read -r command number rest; do
     files=$kept
     last=none
     ;;
-  t) tick ;;
+  t)
+    present
+    if [ "$here" != "$known" ]; then # with many files, making the words for stat takes longer than all the rest
+      words=
+      for file in $here; do words="$words \"\$path_$file\""; done
+      eval "set -- $words"
+      known=$here
+    fi
+    tell "$@"
+    ;;
   p) packet h "$number" "$(date +%s)" ;;
   k)
     plain "${rest%% *}"
@@ -217,14 +233,7 @@ while read -r command number rest; do
     matches "$number" "$plain"
     ;;
   x)
-    seconds=${rest%% *}
-    rest=${rest#* }
-    set --
-    for coded in $rest; do
-      plain "$coded"
-      set -- "$@" "$plain"
-    done
-    run "$number" "$seconds" "$@"
+    run "$number" $rest
     ;;
   *) break ;;
   esac

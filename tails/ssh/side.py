@@ -29,7 +29,10 @@ from trainmon.tails.ssh.remote_file import Question, RemoteFile
 Send = Callable[[bytes], None]
 
 PING_S = 10.0
+TICK_BUSY_S = 0.1  # while something is written, and where a look is quick
 TICK_HOT_S = 0.25
+BUSY_FOR_S = 5.0
+_LOOK_SHARE = 0.2  # of the time between two looks that one may take
 TICK_COLD_S = 2.0
 HOT_FOR_S = 30.0
 _OVERLAP_BYTES = 1024
@@ -150,6 +153,8 @@ class ShellSide:
         self._tick = _TICKS
         self._tick_at = 0.0
         self._is_ticking = False
+        self._ticked_at = 0.0
+        self._took_s = TICK_HOT_S
         self._known = b"\n"
         self._changed_at = clock.monotonic()
 
@@ -186,6 +191,7 @@ class ShellSide:
         """Takes a packet; False when it is not about a watched file."""
         if frame.kind == "T" and frame.number == self._tick:
             self._is_ticking = False
+            self._took_s = now - self._ticked_at
             if frame.payload != b"=":
                 self._known = frame.payload
             if frame.payload != b"=" or any(polled.is_wanted for polled in self._polled.values()):
@@ -213,10 +219,19 @@ class ShellSide:
                 self._serve(self._files[place], polled)
         if now >= self._tick_at and not self._is_ticking:
             self._is_ticking = True
-            self._tick_at = now + (TICK_HOT_S if now - self._changed_at < HOT_FOR_S else TICK_COLD_S)
+            self._ticked_at = now
+            self._tick_at = now + self._pace_s(now - self._changed_at)
             self._tick += 1
             self._send(b"t %d\n" % self._tick)
         return self._tick_at if not self._is_ticking else now + TICK_COLD_S
+
+    def _pace_s(self, still_s: float) -> float:
+        """Seconds between two looks, when nothing has changed for `still_s`."""
+        if still_s >= HOT_FOR_S:
+            return TICK_COLD_S
+        if still_s >= BUSY_FOR_S:
+            return TICK_HOT_S
+        return min(max(self._took_s / _LOOK_SHARE, TICK_BUSY_S), TICK_HOT_S)
 
     # -- what changed ------------------------------------------------------------------------------------------
 
