@@ -6,6 +6,7 @@ them waits for a file or for the engine. Everything that changes a run happens o
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from collections.abc import Callable, Iterable
@@ -21,11 +22,12 @@ from trainmon.monitor.frame import Frame
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.logbook_watch import LogbookWatch
+from trainmon.monitor.pace import Pace
 from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.monitor.watched import WatchedRun
+from trainmon.monitor.watched import REJUDGE_S, WatchedRun
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
@@ -39,12 +41,17 @@ if TYPE_CHECKING:
 PUBLISH_INTERVAL_S: Final = 0.05
 # Making snapshots takes at most this share of a core, however many runs are read at once.
 PUBLISH_SHARE: Final = 0.25
+# Working out verdicts of runs that go on as before takes at most this share of a core, and is put off no longer.
+JUDGING_SHARE: Final = 0.01
+_LONGEST_REJUDGE_S: Final = 10.0
+# Long histories wait so long for the screen to draw their previews, which two threads at work would put off.
+PATIENCE_S: Final = 10.0
+# While a history is read what is drawn is its preview, and what moves is how far it is read.
+LOADING_INTERVAL_S: Final = 0.4
 # Silences and file states move on without new data; once a second is as fine as they are shown.
 HEARTBEAT_S: Final = 1.0
 # One turn of the engine works at most this long before it publishes, so that loading never looks frozen.
 TURN_BUDGET_S: Final = 0.1
-# What a screen asks for is looked at so often while nothing comes.
-_REQUEST_WAIT_S: Final = 0.1
 # Lines on either side of a place in the log that a screen asks for: some pages.
 _CONTEXT_LINES: Final = 250
 # A turn of the engine over many runs may take seconds, never this long.
@@ -92,7 +99,8 @@ def watched_by(runs: Iterable[RunSnapshot]) -> str:
 class Monitor:
     """Watches targets until `stop`; reading begins at once, judging with `start`. `stdin_fd` is what `-` reads.
 
-    `jobs`: who says what the runs' jobs do; it is started and stopped with the session.
+    `jobs`: who says what the runs' jobs do; it is started and stopped with the session. `previews`: long logs are drawn
+    by some of their records until they are read.
     """
 
     def __init__(
@@ -105,6 +113,7 @@ class Monitor:
         stdin_fd: int = 0,
         on_record: Callable[[dict[str, object]], None] | None = None,
         jobs: Jobs | None = None,
+        previews: bool = False,
     ) -> None:
         self._clock = clock or SystemClock()
         self._limits = limits or Thresholds()
@@ -112,7 +121,15 @@ class Monitor:
         self._jobs = jobs
         if jobs is not None:
             jobs.start()  # first: the search for targets asks it
-        self._intake = Intake(targets, cwd=cwd, clock=self._clock, follow=True, stdin_fd=stdin_fd, jobs=jobs)
+        self._intake = Intake(
+            targets,
+            cwd=cwd,
+            clock=self._clock,
+            follow=True,
+            stdin_fd=stdin_fd,
+            jobs=jobs,
+            previews=previews,
+        )
         if jobs is not None:
             jobs.call_when_answered(self._intake.rescan)
         self._attempts: dict[str, int] = {}
@@ -121,16 +138,20 @@ class Monitor:
         self._engines: dict[str, RunEngine] = {}
         self._on_record = on_record
         self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
+        self._attended: frozenset[str] | None = None
+        self._pace = Pace()
+        self._on_new: Callable[[], None] | None = None
         self._stopping = threading.Event()
         self._failure = ""
-        self._due_at_s = self._beat_at_s = 0.0
-        self._worked_at_s = self._clock.monotonic()
+        self._due_at_s = self._others_at_s = self._beat_at_s = 0.0
+        self._began_s = self._worked_at_s = self._clock.monotonic()
         self._latest = FleetSnapshot((), reading=True, status="looking for runs")
-        self._book = LogbookWatch(self._clock, lambda run: self._requests.put(_Request(run, _nothing)))
+        self._book = LogbookWatch(self._clock, lambda run: self._ask(_Request(run, _nothing)))
         self._thread = threading.Thread(target=self._work, name="trainmon-engine", daemon=True)
 
     def start(self) -> None:
         """Begins to judge."""
+        self._began_s = self._clock.monotonic()
         self._book.start()
         self._thread.start()
 
@@ -138,23 +159,43 @@ class Monitor:
         """The newest snapshot; the same object while nothing changed."""
         return self._latest
 
+    def call_when_new(self, call: Callable[[], None]) -> None:
+        """Has `call` called, by the engine's thread, whenever there is another snapshot."""
+        self._on_new = call
+
+    def attend(self, runs: frozenset[str]) -> None:
+        """Says which runs somebody looks at closely: their news is read and told at once.
+
+        That of the others comes together, every few seconds when much is written, so that many runs cost little.
+        Before the first call all are attended to.
+        """
+        if runs != self._attended:
+            self._attended = runs
+            self._ask(_Request("", _nothing))
+        if any(run.preview for run in self._latest.runs):
+            self._intake.read_histories()
+
+    def _ask(self, request: _Request) -> None:
+        self._requests.put(request)
+        self._intake.wake()
+
     def is_alive(self) -> bool:
         """Whether the engine is at work: false when it has hung or failed, so that nothing is judged any more."""
         return not self._failure and self._clock.monotonic() - self._worked_at_s < _ALIVE_S
 
     def acknowledge(self, run: str, episode_id: str) -> None:
         """Marks an episode as seen."""
-        self._requests.put(_Request(run, lambda watched: watched.engine.acknowledge(episode_id)))
+        self._ask(_Request(run, lambda watched: watched.engine.acknowledge(episode_id)))
 
     def snooze(self, run: str, episode_id: str, seconds: float) -> None:
         """Silences an episode for `seconds`."""
         until = self._clock.wall() + seconds
-        self._requests.put(_Request(run, lambda watched: watched.engine.snooze(episode_id, until)))
+        self._ask(_Request(run, lambda watched: watched.engine.snooze(episode_id, until)))
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
         lines = self._intake.request_lines(path, line_no, _CONTEXT_LINES)
-        lines.add_done_callback(lambda done: self._requests.put(_Request(run, _context(done, path, line_no))))
+        lines.add_done_callback(lambda done: self._ask(_Request(run, _context(done, path, line_no))))
 
     def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
         """Looks for `words` in the whole file, after (by = 1) or before (-1) the line, in a thread of its own."""
@@ -167,6 +208,7 @@ class Monitor:
     def stop(self) -> None:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""
         self._stopping.set()
+        self._intake.wake()
         self._book.stop()
         self._intake.stop()
         if self._jobs is not None:
@@ -182,26 +224,40 @@ class Monitor:
                 self._worked_at_s = self._clock.monotonic()
             except Exception as error:  # the engine thread's top: the screen says so and keeps what it has
                 self._failure = f"internal error, data may be incomplete: {type(error).__name__}: {error}"
-                self._latest = replace(self._latest, problems=(*self._intake.problems, self._failure))
+                self._tell(replace(self._latest, problems=(*self._intake.problems, self._failure)))
                 self._clock.sleep(HEARTBEAT_S)
 
     def _turn(self) -> None:
         """Takes what came, waiting for it until the next snapshot is due."""
-        while not self._requests.empty():
-            request = self._requests.get()
-            if request.run in self._runs:
-                request.apply(self._runs[request.run])
-                self._runs[request.run].dirty = True
+        self._answer_requests()
         now = self._clock.monotonic()
         deadline = now + TURN_BUDGET_S
-        is_dirty = any(run.dirty for run in self._runs.values())
-        timeout_s = min(max(self._due_at_s - now, 0.0), _REQUEST_WAIT_S) if is_dirty else _REQUEST_WAIT_S
+        timeout_s = max(min(self._next_due_s(), self._beat_at_s) - now, 0.0)
         while items := self._intake.get(timeout_s):
             timeout_s = 0.0
             for item in items:
                 self._take(item)
             if self._clock.monotonic() >= deadline:
                 return
+
+    def _answer_requests(self) -> None:
+        while not self._requests.empty():
+            request = self._requests.get()
+            if request.run in self._runs:
+                request.apply(self._runs[request.run])
+                self._runs[request.run].dirty = True
+                self._others_at_s = 0.0  # somebody asked: whatever it is about, it is looked at
+
+    def _next_due_s(self) -> float:
+        """When what is new is to be told."""
+        if any(run.dirty and self._is_attended(name) for name, run in self._runs.items()):
+            return self._due_at_s
+        is_dirty = any(run.dirty for run in self._runs.values())
+        return max(self._due_at_s, self._others_at_s) if is_dirty else math.inf
+
+    def _is_attended(self, name: str) -> bool:
+        """Whether news of the run is told at once; so it is while its history is read."""
+        return self._attended is None or name in self._attended or not self._runs[name].is_read
 
     def _take(self, item: IntakeItem) -> None:
         watched = self._run(item.run_name)
@@ -239,17 +295,38 @@ class Monitor:
     def _publish_when_due(self) -> None:
         began = self._clock.monotonic()
         is_beat = began >= self._beat_at_s
-        if not is_beat and (began < self._due_at_s or not any(run.dirty for run in self._runs.values())):
+        if not is_beat and began < self._next_due_s():
             return
         if is_beat:
             self._beat_at_s = began + HEARTBEAT_S
+            self._keep_pace(began)
+            if began - self._began_s > PATIENCE_S:
+                self._intake.read_histories()
+        with_others = began >= self._others_at_s
+        if with_others:
+            self._others_at_s = began + self._pace.interval_s
         used_s = -thread_time()  # not the time that passes: other threads hold the interpreter meanwhile
-        self._publish()
+        self._publish(with_others=with_others)
         used_s += thread_time()
-        self._due_at_s = began + max(PUBLISH_INTERVAL_S, used_s / PUBLISH_SHARE)
+        is_preview = any(run.previewed for run in self._runs.values())
+        least_s = LOADING_INTERVAL_S if is_preview else PUBLISH_INTERVAL_S
+        self._due_at_s = began + max(least_s, used_s / PUBLISH_SHARE)
 
-    def _publish(self) -> None:
-        """Publishes a fleet with new snapshots of those runs that say something else now."""
+    def _keep_pace(self, now_s: float) -> None:
+        """Has the readers look as closely at each file as somebody looks at its run."""
+        if self._attended is None:
+            return
+        interval_s = self._pace.note(now_s, is_busy=not all(run.is_read for run in self._runs.values()))
+        for name, run in self._runs.items():
+            others = 1 if self._is_attended(name) else len(self._runs)
+            run.rejudge_s = min(max(REJUDGE_S, run.judging_s * others / JUDGING_SHARE), _LONGEST_REJUDGE_S)
+        self._intake.attend(self._attended, interval_s)
+
+    def _publish(self, *, with_others: bool) -> None:
+        """Publishes a fleet with new snapshots of those runs that say something else now.
+
+        `with_others`: also of runs that nobody looks at closely.
+        """
         is_scanned = self._intake.is_scanned  # asked first: what the scan found must be among the runs
         for files in self._intake.runs:
             watched = self._run(files.name)
@@ -260,7 +337,8 @@ class Monitor:
                 self._jobs.know(files, self._cwd)
                 watched.learn_jobs(self._jobs.jobs_for(files.name))
         for name, watched in self._runs.items():
-            if watched.dirty or watched.looks_else() or name not in self._snapshots:
+            is_due = with_others or self._is_attended(name)
+            if (is_due and (watched.dirty or watched.looks_else())) or name not in self._snapshots:
                 self._snapshots[name] = self._snapshot(name, watched)
         fleet = FleetSnapshot(
             tuple(self._snapshots.values()),
@@ -275,7 +353,12 @@ class Monitor:
             reading=not is_scanned or not all(run.is_read for run in self._runs.values()),
         )
         if not _says_the_same(fleet, self._latest):
-            self._latest = fleet
+            self._tell(fleet)
+
+    def _tell(self, fleet: FleetSnapshot) -> None:
+        self._latest = fleet
+        if self._on_new is not None:
+            self._on_new()
 
     def _snapshot(self, name: str, watched: WatchedRun) -> RunSnapshot:
         try:

@@ -160,6 +160,8 @@ class RunSnapshot:
     screen asked for; empty with `log_context_for` set when that place cannot be read any more.
     `job`: the scheduler's word on the job that writes now (or wrote last), `job_chain`: all jobs and attempts of the
     run, oldest first; None and empty where no scheduler knows of it.
+    `preview`: the history is still being read, and `series`, `first_step` and `last_step` are those of some records of
+    all of the log. They are for drawing; no verdict is made of them.
     """
 
     name: str
@@ -202,6 +204,7 @@ class RunSnapshot:
     job_chain: tuple[JobInfo, ...] = ()
     at_risk: WorkAtRisk | None = None
     goodput: Goodput | None = None
+    preview: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import thread_time
 
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
@@ -16,6 +18,7 @@ from trainmon.monitor.snapshot import JobInfo, RunSnapshot, State
 from trainmon.tails.clock import Clock
 from trainmon.tails.inherited import owner_of
 from trainmon.tails.reader import IntakeItem
+from trainmon.tails.record import Parsed
 from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.text import printable
 
@@ -24,7 +27,7 @@ _KEPT_LINES = 2000
 _LEAST_AGE_S = 1.0
 _NEARLY = 0.999
 # Verdicts are worked out at least so often; at once when anything is found. Numbers are shown as they come.
-_REJUDGE_S = 0.9
+REJUDGE_S = 0.9
 
 
 class WatchedRun:
@@ -53,6 +56,9 @@ class WatchedRun:
         self._looks_else_at_s = math.inf
         self.jobs: tuple[JobInfo, ...] = ()
         self._last: RunSnapshot | None = None
+        self.rejudge_s = REJUDGE_S
+        self.judging_s = 0.0  # of processor time, the last time
+        self._preview: RunEngine | None = None
         self._judged_at_s = -math.inf
         self._judged_events: tuple[int, ...] = ()
         self._judged_problems: tuple[str, ...] = ()
@@ -101,6 +107,9 @@ class WatchedRun:
         if item.role == "config":
             self._take_settings(item)
             return
+        if item.preview is not None:
+            self._take_preview(item.path, item.preview)
+            return
         path, parsed, status = item.path, item.update.parsed, item.status
         now = self._clock.monotonic()
         caught_up = path in self._caught_up
@@ -120,6 +129,30 @@ class WatchedRun:
         self._stated_at_s[path] = now
         self._keep(item.update.lines)
         self.dirty = True
+
+    def _take_preview(self, path: str, parsed: Parsed) -> None:
+        """Has the preview drawn until the history is read. It goes through an engine of its own, without detectors."""
+        if self._preview is None:
+            self._preview = RunEngine("", "", clock=self._clock, detectors=())
+        self._preview.feed(path, parsed)
+        self._preview.settle()
+        self.dirty = True
+
+    @property
+    def previewed(self) -> bool:
+        """Whether a preview stands for the history."""
+        return self._preview is not None and not self.is_read
+
+    def _as_previewed(self, made: RunSnapshot) -> RunSnapshot:
+        """`made` with the curves of the preview, while there is one; what was judged so far stays."""
+        if self.is_read:
+            self._preview = None
+        if self._preview is None:
+            return made
+        steps, series = self._preview.steps, self._preview.series_views(with_scores=False)
+        if steps is None or not series:
+            return made
+        return replace(made, series=series, first_step=steps.first, last_step=steps.last, preview=True)
 
     def _take_settings(self, item: IntakeItem) -> None:
         self.dirty = True
@@ -181,7 +214,7 @@ class WatchedRun:
         pulse = self.pulse()
         now = self._clock.monotonic()
         if live and self._last is not None and self._is_as_judged(engine, now):
-            self._looks_else_at_s = self._judged_at_s + _REJUDGE_S
+            self._looks_else_at_s = self._judged_at_s + self.rejudge_s
             self._last = freshened(
                 self._last,
                 engine,
@@ -194,9 +227,10 @@ class WatchedRun:
                 log_context_for=self.log_context_for,
                 with_scores=with_scores,
             )
-            return self._last
+            return self._as_previewed(self._last)
         self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self._problems()
         self._looks_else_at_s = now + _lasts_s(pulse, engine) if live else math.inf
+        began_s = thread_time()
         self._last = assemble(
             engine,
             tuple(self.files.values()),
@@ -212,7 +246,8 @@ class WatchedRun:
             jobs=self.jobs,
             now=self._clock.wall(),
         )
-        return self._last
+        self.judging_s = thread_time() - began_s
+        return self._as_previewed(self._last)
 
     def _problems(self) -> tuple[str, ...]:
         problems = [file.problem for file in self.files.values() if file.problem]
@@ -222,7 +257,7 @@ class WatchedRun:
         """Whether verdicts of a moment ago may stand for now: the run goes on, and nothing happened in it."""
         assert self._last is not None
         return (
-            now < self._judged_at_s + _REJUDGE_S
+            now < self._judged_at_s + self.rejudge_s
             and self._last.live
             and self._last.state is State.RUNNING
             and engine.events == self._judged_events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -56,6 +57,7 @@ class Intake:
 
     `follow` True: goes on as files grow, and looks for new ones every `RESCAN_S`; False: reads all once and is then
     `is_done`. Threads start at once; `get` takes what they read; `stop` ends them.
+    `previews`: long logs are told of by some of their records (`IntakeItem.preview`) before they are read.
     `stdin_fd`: what the target ``-`` reads (see `stdin_source.take_stdin`). `jobs`: who knows a scheduler's jobs.
     """
 
@@ -70,14 +72,16 @@ class Intake:
         use_inotify: bool = True,
         stdin_fd: int = 0,
         jobs: JobSource | None = None,
+        previews: bool = False,
     ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._follow = follow
+        self._previews = previews
         self._detect = detect
         self._use_inotify = use_inotify
         self._stdin_fd = stdin_fd
-        self._queue: queue.Queue[IntakeItem] = queue.Queue(QUEUE_ITEMS)
+        self._queue: queue.Queue[IntakeItem | None] = queue.Queue(QUEUE_ITEMS)
         self._readers: dict[str, Reader] = {}
         self._runs: dict[str, RunFiles] = {}
         self._owner: dict[Path, str] = {}
@@ -144,14 +148,31 @@ class Intake:
 
     def get(self, timeout_s: float) -> list[IntakeItem]:
         """What was read since the last `get`; waits up to `timeout_s` for a first item. In order for each file."""
-        items: list[IntakeItem] = []
+        items: list[IntakeItem | None] = []
         try:
             items.append(self._queue.get(timeout=timeout_s) if timeout_s > 0 else self._queue.get_nowait())
             while len(items) < QUEUE_ITEMS:
                 items.append(self._queue.get_nowait())
         except queue.Empty:
             pass
-        return items
+        return [item for item in items if item is not None]
+
+    def read_histories(self) -> None:
+        """Logs whose preview was given are read as well; none is before this is called."""
+        for reader in self._all_readers():
+            reader.read_histories()
+
+    def wake(self) -> None:
+        """Ends a `get` that waits, or the next one that would."""
+        with contextlib.suppress(queue.Full):  # then there is something to get
+            self._queue.put_nowait(None)
+
+    def attend(self, runs: frozenset[str], others_s: float) -> None:
+        """Files of `runs` are read as they grow; those of all others together, every `others_s` seconds."""
+        with self._lock:
+            paths = frozenset(path for path, name in self._owner.items() if name in runs)
+        for reader in self._all_readers():
+            reader.attend(paths, others_s)
 
     def request_lines(self, path: str | Path, line_no: int, context: int = 50) -> Lines:
         """Raw lines around `line_no` of a file that is read: a future, filled by the file's own reader thread."""
@@ -281,7 +302,14 @@ class Intake:
         mount = mount_behind(file.path, mounts)
         reader = self._readers.get(mount.point)
         if reader is None:
-            reader = Reader(mount, self._queue, clock=self._clock, follow=self._follow, use_inotify=self._use_inotify)
+            reader = Reader(
+                mount,
+                self._queue,
+                clock=self._clock,
+                follow=self._follow,
+                use_inotify=self._use_inotify,
+                preview_by=self._detect if self._previews else None,
+            )
             self._readers[mount.point] = reader
             reader.start()
         self._reader_of[file.path] = reader

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.fstype import Mount
+from trainmon.tails.ingest import Detect
 from trainmon.tails.opening import NotRegular, close, explain, open_regular, show
+from trainmon.tails.preview import preview
 from trainmon.tails.record import Parsed
 from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.tail import Tail, TailUpdate
@@ -35,6 +37,7 @@ class IntakeItem:
     """What one poll of one file gave.
 
     `path`: stays the same when the file's place changes (the next checkpoint's state); `status.path` is the place.
+    `preview`: some records of a long log whose history is still to be read, for drawing only; nothing else is in it.
     `config`: the content of a settings file (role "config"), at first and when it changed; such items hold no
     records. `is_ended`: nothing more will come from this source (it was read to its end, or stdin closed).
     """
@@ -46,6 +49,7 @@ class IntakeItem:
     role: str = "stdout"
     config: bytes | None = None
     is_ended: bool = False
+    preview: Parsed | None = None
 
 
 class ConfigFile:
@@ -104,12 +108,20 @@ class Source:
 class Reader(threading.Thread):
     """Polls its sources as their watcher says and puts what came into `out`, waiting where that is full.
 
-    `follow` False: each source is read to its end once. Commands (`add`, `move`, `request_lines`) may come from
+    `follow` False: each source is read to its end once. `preview_by`: how the format of a long log is told, whose
+    preview comes before its history; None for no previews. Commands (`add`, `move`, `request_lines`) may come from
     any thread and are done by this one.
     """
 
     def __init__(
-        self, mount: Mount, out: queue.Queue[IntakeItem], *, clock: Clock, follow: bool, use_inotify: bool = True
+        self,
+        mount: Mount,
+        out: queue.Queue[IntakeItem | None],
+        *,
+        clock: Clock,
+        follow: bool,
+        use_inotify: bool = True,
+        preview_by: Detect | None = None,
     ) -> None:
         super().__init__(name=f"trainmon-reader {mount.point}", daemon=True)
         self.mount = mount
@@ -119,15 +131,18 @@ class Reader(threading.Thread):
         self._out = out
         self._clock = clock
         self._follow = follow
+        self._preview_by = preview_by
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._sources: dict[Path, Source] = {}
         self._backlog: dict[Path, None] = {}  # what is to be polled now, in this order
         self._new: list[tuple[bool, float, Path]] = []
+        self._held: list[tuple[bool, float, Path]] | None = []  # behind their previews; None once all is let go
         self._open: set[Path] = set()
         self._stop_event = threading.Event()
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._max_open = _MAX_OPEN if limit == resource.RLIM_INFINITY else max(min(limit // 4, _MAX_OPEN), 8)
         self._left = 0
+        self._attended: tuple[frozenset[Path], float] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -144,6 +159,18 @@ class Reader(threading.Thread):
     def move(self, old: Path, new: Path) -> None:
         """Goes on with the document at `old` in `new`."""
         self._do(lambda: self._move(old, new))
+
+    def attend(self, paths: frozenset[Path], others_s: float) -> None:
+        """Reads `paths` as they grow; other files together, every `others_s` seconds when they are written to."""
+        told = self._attended
+        if told is None or told[0] != paths or not 0.9 * told[1] <= others_s <= 1.1 * told[1]:
+            self._attended = (paths, others_s)
+            self._do(lambda: self.watcher.attend(paths, others_s))
+
+    def read_histories(self) -> None:
+        """Logs whose preview was given are read from now on; until then the machine is left to who draws it."""
+        if self._held is not None:
+            self._do(self._let_go)
 
     def request_lines(self, path: Path, line_no: int, context: int) -> Lines:
         """Lines around `line_no`, read from the disk by this thread."""
@@ -263,8 +290,26 @@ class Reader(threading.Thread):
         if isinstance(source.tail, Tail):
             source.tail.watched_by = by
             source.tail.filesystem = self.mount.fstype
-        self._new.append((source.role != "config", _age(source.path), source.path))
+        has_preview = isinstance(source.tail, Tail) and self._preview(source, source.tail)
+        waiting = self._new if self._held is None or not has_preview else self._held
+        waiting.append((source.role != "config", _age(source.path), source.path))
         self.busy_with = None
+
+    def _preview(self, source: Source, tail: Tail) -> bool:
+        if self._preview_by is None:
+            return False
+        try:
+            found = preview(source.path, source.label, self._preview_by)
+        except Exception:  # as in `_serve`: reading the history will say what is wrong
+            return False
+        if found is not None:
+            item = self._item(source, TailUpdate(Parsed()), tail.status())
+            self._put(replace(item, preview=found))
+        return found is not None
+
+    def _let_go(self) -> None:
+        self._new += self._held or ()
+        self._held = None
 
     def _sort_what_is_new(self) -> None:
         """Settings come first: they hold from the first record on. Then the newest: somebody waits for those."""

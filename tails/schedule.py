@@ -58,6 +58,22 @@ class Schedule:
         self.gather_s = 0.0  # how long to wait for further wake-ups, with as many busy files as there are
         self._least_s = LEAST_S
         self._counted_at = float("-inf")
+        self._attended: frozenset[str] | None = None
+        self._others_s = 0.0
+
+    def attend(self, paths: frozenset[str], others_s: float, now: float) -> None:
+        """Of files that inotify tells of only `paths` are looked at when they are written to; the others every
+        `others_s` seconds, all in one go."""
+        fresh = paths - (self._attended or frozenset())
+        self._attended, self._others_s = paths, others_s
+        for path in fresh:
+            self.wake(path, now)
+
+    def _others_due(self, path: str, now: float) -> float:
+        """When `path` may be looked at: `now` where it is attended to."""
+        if self._attended is None or path in self._attended or self._others_s < HOT_S:
+            return now
+        return (now // self._others_s + 1) * self._others_s
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -98,7 +114,8 @@ class Schedule:
                 busy = sum(0 < other.gap_s < _COUNT_S > now - other.changed_at for other in self._entries.values())
                 self._least_s = max(LEAST_S, busy / MOST_LOOKS)
                 self.gather_s = GATHER_S * min(busy / _BUSY_AT_GATHER, 1.0)
-            self._set_due(entry, path, min(max(now, entry.polled_at + self._least_s), entry.due))
+            moment = self._others_due(path, now) if entry.by == INOTIFY else now
+            self._set_due(entry, path, min(max(moment, entry.polled_at + self._least_s), entry.due))
 
     def wake_all(self, now: float) -> None:
         """Every path is due now."""
@@ -123,6 +140,8 @@ class Schedule:
             entry.changed_at = now if entry.changes else now - max(age_s or 0.0, 0.0)
             entry.changes += 1
         interval_s = self._interval_s(entry, now)
+        if entry.by == INOTIFY and self._attended is not None and path not in self._attended:
+            interval_s = max(interval_s, self._others_s)  # heartbeats are no reason to look more often than is asked
         self._rate += 1.0 / interval_s - entry.rate
         entry.rate = 1.0 / interval_s
         interval_s *= self._stretch(interval_s)

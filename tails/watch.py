@@ -89,6 +89,10 @@ class Watcher:
         """Makes `path` due now."""
         self._schedule.wake(str(path), self._clock.monotonic())
 
+    def attend(self, paths: frozenset[Path], others_s: float) -> None:
+        """`paths` are looked at when they are written to; all others together, every `others_s` seconds."""
+        self._schedule.attend(frozenset(map(str, paths)), others_s, self._clock.monotonic())
+
     def wait(self, timeout_s: float) -> list[Path]:
         """The paths to poll now; empty after `timeout_s`, or when the watcher was interrupted."""
         end = self._clock.monotonic() + timeout_s

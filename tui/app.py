@@ -52,7 +52,7 @@ from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.run import RunScreen
 from trainmon.tui.screens.signals import SignalsScreen
 from trainmon.tui.screens.triage import TriageScreen
-from trainmon.tui.source import SnapshotSource
+from trainmon.tui.source import LiveSource, SnapshotSource
 from trainmon.tui.state import State, StateFile
 from trainmon.tui.widgets.filter_bar import FilterBar
 
@@ -133,6 +133,9 @@ class TrainmonApp(App[None]):
         self._received = self.clock.monotonic()
         self._by_id = {row.id: row for row in self.rows}
         self._pace = Pace()
+        self._live = source if isinstance(source, LiveSource) else None
+        self._polled_s = -self.frame_s
+        self._is_due = False
         self.loading: tuple[float, str] | None = None
         self.register_theme(DARK_THEME)
         self.register_theme(LIGHT_THEME)
@@ -164,7 +167,11 @@ class TrainmonApp(App[None]):
         for problem in (self.memory.problem, *self.key_map.problems):
             if problem:
                 self.notify(problem, markup=False, severity="warning", timeout=10)
-        self.set_interval(self.frame_s, self.poll)
+        if self._live is not None:
+            self._live.call_when_new(self._hear)
+            self.poll()
+        else:
+            self.set_interval(self.frame_s, self.poll)
         self.set_interval(max(_TICK_S, self.frame_s), self._tick)
 
     def _leave_on_signals(self) -> None:
@@ -203,8 +210,25 @@ class TrainmonApp(App[None]):
             await self.screen.settled()
         return True
 
+    def _hear(self) -> None:
+        """There is something new; called from the source's thread."""
+        with contextlib.suppress(RuntimeError):  # the screens are closed already
+            self.call_later(self._poll_soon)
+
+    def _poll_soon(self) -> None:
+        """Polls now, or when the last drawing is `frame_s` old."""
+        if self._is_due:
+            return
+        wait_s = self._polled_s + self.frame_s - self.clock.monotonic()
+        if wait_s <= 0:
+            self.poll()
+        else:
+            self._is_due = True
+            self.set_timer(wait_s, self.poll)
+
     def poll(self) -> None:
         """Draws the newest snapshot, if it is another than the one on the screen."""
+        self._is_due, self._polled_s = False, self.clock.monotonic()
         newest = self.source.latest()
         self._say_trouble()
         if newest is self.fleet:
@@ -242,6 +266,7 @@ class TrainmonApp(App[None]):
 
     def _tick(self) -> None:
         """Ages grow also when nothing comes, and what was told is told again."""
+        self._say_trouble()
         if self.alerting is not None:
             self.alerting.take(self.fleet)
             for mark in self.alerting.heard():
@@ -254,6 +279,8 @@ class TrainmonApp(App[None]):
         screen = self.screen
         if isinstance(screen, MonitorScreen):
             screen.show(self.fleet)
+            if self._live is not None:
+                self._live.attend(frozenset(run.name for run in screen.attended()))
 
     def aged_s(self) -> float:
         """Seconds since the newest snapshot came."""

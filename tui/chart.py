@@ -41,7 +41,8 @@ class Chart:
     everything. `floor`: the y axis begins no higher. `least_span`: the y axis covers at least this share of its
     middle value, so that noise of a percent does not look like trouble. `smooth`: a running mean over the raw
     curve, which is dimmed. `clip_outliers`: the few highest and lowest columns are held at the edge. `cursor`: an x.
-    `points`: curves of few values, each drawn as a mark (evaluations on the axis of the loss).
+    `points`: curves of few values, each drawn as a mark (evaluations on the axis of the loss). `preview`: these are
+    only some of the values, from all along the log.
     """
 
     title: str
@@ -66,6 +67,7 @@ class Chart:
     cursor: float | None = None
     ticks: tuple[Tick, ...] = ()
     points: tuple[Curve, ...] = ()
+    preview: bool = False
 
     @property
     def x_range(self) -> tuple[float, float] | None:
@@ -88,7 +90,12 @@ class Chart:
     @property
     def x_words(self) -> str:
         """What the x axis counts, and what was done to the curves."""
-        done = (("log y", self.log_y is True), ("smoothed", self.smooth), ("outliers cut", self.clip_outliers))
+        done = (
+            ("preview", self.preview),
+            ("log y", self.log_y is True),
+            ("smoothed", self.smooth),
+            ("outliers cut", self.clip_outliers),
+        )
         return ", ".join((self.x_name, *(word for word, holds in done if holds)))
 
 
@@ -99,7 +106,7 @@ _MOST_GUTTERS = 500
 
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
     """`height` lines of exactly `width` cells: title, plot, x axis. Raw values are always drawn."""
-    title = pad(_title(chart, width, glyphs), width)
+    title = draw_title(chart, width, glyphs)
     ends = chart.x_range
     rows = height - 2
     if ends is None or rows < 1 or width < 12:
@@ -125,6 +132,11 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
         lines.append(pad([Span(label.rjust(gutter - 1) + " ", "faint"), Span(glyphs.vertical, "faint"), *line], width))
     lines.append(pad(_x_axis(chart, ends, scale, gutter, across, glyphs), width))
     return lines
+
+
+def draw_title(chart: Chart, width: int, glyphs: Glyphs) -> Line:
+    """The first line of `draw_chart`."""
+    return pad(_title(chart, width, glyphs), width)
 
 
 def plot_offset(chart: Chart, width: int, height: int, glyphs: Glyphs) -> int:

@@ -6,14 +6,15 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.tui import numbers
 from trainmon.tui.curve import curve_of, spark_text
 from trainmon.tui.glyphs import Glyphs
-from trainmon.tui.row import FAILED, Row
+from trainmon.tui.row import FAILED, Row, RunId
 from trainmon.tui.span import Line, Span, fit, fit_middle
 
 VERDICT_STYLES = {
@@ -24,8 +25,29 @@ VERDICT_STYLES = {
     Verdict.NOT_APPLICABLE: "na",
 }
 AGE_CELLS = 4  # the last column: all that changes in a row while nothing comes
+_MOST_SPARKS = 5000
 _TRAILING_ZEROS = re.compile(r"\.0+(?=\D|$)")
 _Draw = Callable[["Cell"], Line]
+
+
+class Sparks:
+    """The small loss curves as they were drawn last: one that grew by less than can be seen is not drawn anew."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[RunId, tuple[tuple[object, ...], int, str]] = {}
+
+    def of(self, row: Row, view: SeriesView, width: int, glyphs: Glyphs) -> str:
+        """The curve of the loss `view` of `row` in `width` characters, at most a quarter of one behind."""
+        attempt = int(view.attempts[-1]) if view.attempts.size else 0
+        key = (width, glyphs.spark, view.bad_steps.size, attempt, float(view.steps[0]) if view.steps.size else None)
+        known = self._drawn.get(row.id)
+        if known is not None and known[0] == key and 0 <= (view.count - known[1]) * 4 * width < max(known[1], 1):
+            return known[2]
+        if len(self._drawn) > _MOST_SPARKS:
+            self._drawn.clear()
+        text = sparkline_of(row.run, width, glyphs)
+        self._drawn[row.id] = (key, view.count, text)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +58,7 @@ class Cell:
     width: int
     glyphs: Glyphs
     age_s: float
+    sparks: Sparks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +116,10 @@ def _loss(cell: Cell) -> Line:
     run = cell.row.run
     view = run.series.get(SignalKey("loss.train"))
     value = numbers.plain(view.last) if view else numbers.MISSING
-    spark = "" if view is None else sparkline_of(run, cell.width - 7, cell.glyphs)
+    if view is None or cell.sparks is None:
+        spark = sparkline_of(run, cell.width - 7, cell.glyphs)
+    else:
+        spark = cell.sparks.of(cell.row, view, cell.width - 7, cell.glyphs)
     return [
         Span(fit(value, 6, cell.glyphs.ellipsis, right=True), _loss_style(run)),
         Span(fit(f" {spark}", cell.width - 6, cell.glyphs.ellipsis), "line0"),
@@ -166,7 +192,8 @@ COLUMNS: tuple[Column, ...] = (
 _MARGIN = 2  # cursor or pin
 
 
-def layout(width: int) -> list[tuple[Column, int]]:
+@lru_cache(16)
+def layout(width: int) -> tuple[tuple[Column, int], ...]:
     """The columns that fit into `width` cells and how wide each is, in the order of the table."""
     room = width - _MARGIN
     kept = [column for column in COLUMNS if column.keep == 0]
@@ -192,7 +219,7 @@ def layout(width: int) -> list[tuple[Column, int]]:
         widest = max(widths, key=lambda title: widths[title])
         widths[widest] -= 1
         spare += 1
-    return [(column, max(1, widths[column.title])) for column in kept]
+    return tuple((column, max(1, widths[column.title])) for column in kept)
 
 
 def _needed(columns: list[Column]) -> int:
@@ -203,12 +230,30 @@ def draw_row(
     row: Row, width: int, glyphs: Glyphs, age_s: float, *, at_cursor: bool = False, pinned: bool = False
 ) -> Line:
     """One run in `width` cells."""
+    return [*draw_body(row, width, glyphs, at_cursor=at_cursor, pinned=pinned), *draw_age(width, glyphs, age_s, row)]
+
+
+def draw_body(
+    row: Row,
+    width: int,
+    glyphs: Glyphs,
+    *,
+    at_cursor: bool = False,
+    pinned: bool = False,
+    sparks: Sparks | None = None,
+) -> Line:
+    """One run up to its age. `sparks`: where the small curves are kept."""
     mark = glyphs.cursor if at_cursor else " "
     line = [Span(mark, "key"), Span(glyphs.pin if pinned else " ", "key")]
-    for place, (column, cells) in enumerate(layout(width)):
-        line += [Span(" ")] if place else []
-        line += column.draw(Cell(row, cells, glyphs, age_s))
+    for column, cells in layout(width)[:-1]:
+        line += [*column.draw(Cell(row, cells, glyphs, math.nan, sparks)), Span(" ")]
     return line
+
+
+def draw_age(width: int, glyphs: Glyphs, age_s: float, row: Row) -> Line:
+    """The last column of a run in `width` cells."""
+    column, cells = layout(width)[-1]
+    return column.draw(Cell(row, cells, glyphs, age_s))
 
 
 def draw_head(width: int) -> Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from trainmon.tui.row import Row
 
@@ -12,6 +13,7 @@ _DIGITS = re.compile(r"(\d{1,18})")
 _Key = Callable[[Row], tuple[object, ...]]
 
 
+@lru_cache(4096)
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """A key that puts run-9 before run-10.
 

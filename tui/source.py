@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.snapshot import FleetSnapshot
@@ -33,4 +34,17 @@ class SnapshotSource(Protocol):
 
     def stop(self) -> None:
         """The screens are closed; nothing will be asked any more."""
+        ...
+
+
+@runtime_checkable
+class LiveSource(Protocol):
+    """A source that tells when there is something new, and minds which runs are looked at."""
+
+    def call_when_new(self, call: Callable[[], None]) -> None:
+        """Has `call` called, from a thread of the source's, whenever `latest` gives another snapshot."""
+        ...
+
+    def attend(self, runs: frozenset[str]) -> None:
+        """These runs are looked at closely: what is new of them is wanted at once."""
         ...

@@ -1,15 +1,22 @@
-"""Only the cells of a region that is to be drawn anew go to the terminal: over a slow link every byte counts.
+"""Only the cells that differ are drawn and go to the terminal: over a slow link every byte counts.
 
-Textual 8 begins each partial update of a line at the left edge of its widget, however far right the change is
-(`textual._compositor.ChopsUpdate.render_segments` cuts on the right only); a ticking age at the end of a row so
-costs the whole row. This cuts on both sides.
+Textual 8 draws every line of every widget that a partial update touches, and begins each line at the left edge of its
+widget, however far right the change is (`textual._compositor.ChopsUpdate.render_segments` cuts on the right only).
+Here a dirty region is drawn by the one widget that it lies in, line by line, and of each line only the stretch is
+written in which it differs from what stands there. Where widgets overlap, Textual's own way is taken, cut on both
+sides.
 """
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Mapping
+
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.control import Control
-from textual._compositor import ChopsUpdate, Compositor
+from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
 
 
 class ThinUpdate(ChopsUpdate):
@@ -28,10 +35,105 @@ class ThinUpdate(ChopsUpdate):
         return "".join(parts)
 
 
+class LinesUpdate(ChopsUpdate):
+    """Pieces of lines, each with the column and the row at which it begins."""
+
+    def __init__(self, pieces: list[tuple[int, int, Strip]]) -> None:
+        super().__init__([], [], [])
+        self.pieces = pieces
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for x, y, strip in self.pieces:
+            yield Control.move_to(x, y).segment
+            yield from strip
+
+    def render_segments(self, console: Console) -> str:
+        """What to write to the terminal."""
+        return "".join(Control.move_to(x, y).segment.text + strip.render(console) for x, y, strip in self.pieces)
+
+
 class ThinCompositor(Compositor):
     """Gives thin updates."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: dict[tuple[int, int], tuple[int, Strip]] = {}  # (column, row) of a line -> its end, itself
+        self._written_for: Mapping[Widget, tuple[Region, Region]] | None = None
+
+    def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
+        """See `Compositor`."""
+        self._written.clear()
+        return super().render_full_update(simplify)
+
     def render_partial_update(self) -> ChopsUpdate | None:
         """See `Compositor`."""
+        if self._written_for is not self.visible_widgets:
+            self._written.clear()
+            self._written_for = self.visible_widgets
+        whole = self.size.region
+        places = [self._owner(region.intersection(whole)) for region in self._dirty_regions]
+        if places and None not in places:
+            self._dirty_regions.clear()
+            pieces = [piece for place in places if place is not None for piece in self._pieces(*place)]
+            return LinesUpdate(pieces) if pieces else None
+        self._written.clear()
         update = super().render_partial_update()
         return None if update is None else ThinUpdate(update.chops, update.spans, update.chop_ends)
+
+    def _owner(self, dirty: Region) -> tuple[Widget, Region, Region] | None:
+        """The widget that draws all of `dirty`, its region, and `dirty`; None where several do."""
+        for widget, (region, clip) in self.visible_widgets.items():
+            shown = region.intersection(clip)
+            if shown.contains_region(dirty):
+                return widget, region, dirty
+            if shown.overlaps(dirty):
+                return None
+        return None
+
+    def _pieces(self, widget: Widget, region: Region, dirty: Region) -> list[tuple[int, int, Strip]]:
+        """What differs in the lines of `dirty` from what was written there last."""
+        if not dirty:
+            return []
+        pieces = []
+        lines = Region(0, dirty.y - region.y, region.width, dirty.height)
+        for y, strip in zip(dirty.line_range, widget.render_lines(lines), strict=False):
+            before = self._written.get((region.x, y))
+            self._written[region.x, y] = (region.right, strip)
+            if before is None or before[0] != region.right:
+                first, end = dirty.x - region.x, dirty.right - region.x
+            else:
+                first, end = differing(before[1], strip)
+            if first < end:
+                piece = strip if (first, end) == (0, region.width) else strip.crop(first, end)
+                pieces.append((region.x + first, y, piece))
+        return pieces
+
+
+def differing(before: Strip, now: Strip) -> tuple[int, int]:
+    """The (first, end) cells from the first segment that differs to the last; (0, 0) where none does.
+
+    >>> from rich.segment import Segment
+    >>> one, two = (Strip([Segment("ab"), Segment(text), Segment("e")]) for text in ("cd", "xy"))
+    >>> differing(one, two), differing(one, one)
+    ((2, 4), (0, 0))
+    """
+    if before is now:
+        return 0, 0
+    old, new = list(before), list(now)
+    head = 0
+    for one, other in zip(old, new, strict=False):
+        if one != other:
+            break
+        head += 1
+    if head == len(old) == len(new):
+        return 0, 0
+    if before.cell_length != now.cell_length:
+        return 0, now.cell_length
+    tail = 0
+    for one, other in zip(reversed(old[head:]), reversed(new[head:]), strict=False):
+        if one != other:
+            break
+        tail += 1
+    first = sum(segment.cell_length for segment in new[:head])
+    end = now.cell_length - sum(segment.cell_length for segment in new[len(new) - tail :])
+    return first, end

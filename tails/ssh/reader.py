@@ -31,7 +31,7 @@ class HostReader(threading.Thread):
     `follow` False: each source is read to its end once. Commands may come from any thread.
     """
 
-    def __init__(self, host: Host, out: queue.Queue[IntakeItem], *, clock: Clock, follow: bool) -> None:
+    def __init__(self, host: Host, out: queue.Queue[IntakeItem | None], *, clock: Clock, follow: bool) -> None:
         super().__init__(name=f"trainmon-reader {host.address.name}", daemon=True)
         self.host = host
         self.failure = ""  # one line once this thread's own work has failed

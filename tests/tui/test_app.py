@@ -229,18 +229,18 @@ async def test_a_new_value_reaches_the_screen() -> None:
 async def test_only_what_changed_is_drawn() -> None:
     async with running(keys.RUN) as (app, pilot):
         grid = app.screen.query_one(ChartGrid)
-        before = dict(grid._blocks)
+        before = {place: block.strips for place, block in grid._blocks.items()}
         change_run(app, "moe-16x1b", revision=5)
         app.poll()
         await pilot.pause()
-        assert all(grid._blocks[place][1] is before[place][1] for place in before)
+        assert all(grid._blocks[place].strips is before[place] for place in before)
         run = next(run for run in source_of(app).snapshot.runs if run.name == "olmo-7b-lr-hot")
         view = run.series[SignalKey("loss.train")]
         longer = replace(view, bad_steps=np.append(view.bad_steps, 4001.0), count=view.count + 1)
         change_run(app, run.name, series={**run.series, longer.key: longer}, revision=9)
         app.poll()
         await pilot.pause()
-        assert [place for place in before if grid._blocks[place][1] is not before[place][1]] == [
+        assert [place for place in before if grid._blocks[place].strips is not before[place]] == [
             place for place, chart in grid._places if chart.number == "1"
         ]
 

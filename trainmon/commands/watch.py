@@ -147,7 +147,7 @@ def show(
             stdin_fd = take_stdin()
         except OSError as error:
             fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
-    session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd, jobs=jobs)
+    session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd, jobs=jobs, previews=True)
     app = _app_on(session, config or config_of_user(), alerts)
     session.start()
     try:

@@ -306,6 +306,11 @@ class MonitorScreen(Screen[None]):
         """The run that the keys act on."""
         return None
 
+    def attended(self) -> tuple[RunId, ...]:
+        """The runs of which everything new is to be seen at once."""
+        run_id = self.subject()
+        return () if run_id is None else (run_id,)
+
     def log_place(self) -> tuple[str, int] | None:
         """The (path, line number) that one is looking at."""
         return None

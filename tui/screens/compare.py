@@ -124,6 +124,10 @@ class CompareScreen(Charted):
     def action_compare(self) -> None:
         """Is where one is."""
 
+    def attended(self) -> tuple[RunId, ...]:
+        """Those that are compared."""
+        return self.run_ids
+
     def copied(self) -> str:
         """The table as it stands; the chart where the cursor is on one."""
         if self.focused is self.grid:

@@ -4,29 +4,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich.segment import Segment
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from trainmon.monitor.finding import Verdict
 from trainmon.tui.arrange import Place, arrange
-from trainmon.tui.chart import Chart, draw_chart, plot_offset
+from trainmon.tui.chart import Chart, draw_chart, draw_title, plot_offset
 from trainmon.tui.chart_view import ChartView, Stretch, whole_of
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.slots import Absent
 from trainmon.tui.span import Line, Span, clip, fit, pad
+from trainmon.tui.widgets.flat import FlatWidget, clock_of
 from trainmon.tui.widgets.lines import look_of
 
 _ROOMY = 20  # rows from which absent charts get a line each, and charts may be low
 _PACKED_WIDTH = 23
+_PLOT_S = 2.0  # a curve that grew by less than can be seen is drawn anew no more often
 
 
-class ChartGrid(Widget, can_focus=True):
+@dataclass(slots=True)
+class _Block:
+    """A chart as it was drawn: `outline` is all of it but the values, `drawn_s` when its curve was drawn."""
+
+    key: Hashable
+    strips: list[Strip]
+    outline: Hashable
+    values: int
+    drawn_s: float
+    title: Line
+    chosen: bool
+
+
+def _outline(chart: Chart) -> Hashable:
+    """All that is drawn but the curves' newest values and what stands in the title."""
+    curves = tuple((curve.label, curve.bad_x.size, *curve.attempts[-1:].tolist()) for curve in chart.curves)
+    looks = (
+        chart.window,
+        chart.log_y,
+        chart.clip_start,
+        chart.clip_outliers,
+        chart.smooth,
+        chart.cursor,
+        chart.preview,
+    )
+    points = tuple(curve.x.size for curve in chart.points)
+    return (chart.title, chart.number, chart.unit, chart.x_name, chart.shades, chart.ticks, curves, looks, points)
+
+
+class ChartGrid(FlatWidget, can_focus=True):
     """Charts in a grid. Those that do not fit, and those without data, are one short entry each at the foot."""
 
     DEFAULT_CSS = "ChartGrid { height: 1fr; width: 1fr; }"
@@ -50,7 +80,7 @@ class ChartGrid(Widget, can_focus=True):
         self.view = ChartView()
         self.foot_shown = True
         self.left_out: tuple[Chart, ...] = ()
-        self._blocks: dict[Place, tuple[Hashable, list[Strip]]] = {}
+        self._blocks: dict[Place, _Block] = {}
         self._foot: list[Strip] = []
         self._places: list[tuple[Place, Chart]] = []
         self._plan: Hashable = None
@@ -243,13 +273,33 @@ class ChartGrid(Widget, can_focus=True):
         chosen = chosen and not self.enlarged
         key = (chart.key, chart.value, chart.change, chosen, look.dark, look.glyphs.braille)
         known = self._blocks.get(place)
-        if known is not None and known[0] == key:
+        if known is not None and known.key == key:
             return False
+        now_s, outline = clock_of(self).monotonic(), (_outline(chart), key[3:])
+        values = sum(curve.x.size for curve in chart.curves)
+        grown = values - known.values if known is not None else values
+        if (
+            known is not None
+            and outline == known.outline
+            and 0 <= grown * 2 * place.width < known.values
+            and 0.0 <= now_s - known.drawn_s < _PLOT_S
+        ):
+            return self._draw_title(known, chart, place)
         lines = draw_chart(chart, place.width, place.height, look.glyphs)
         strips = look.strips(lines, place.width)
         if chosen:
             strips[0] = look.strip(lines[0], place.width, "cursor")
-        self._blocks[place] = (key, strips)
+        self._blocks[place] = _Block(key, strips, outline, values, now_s, lines[0], chosen)
+        return True
+
+    def _draw_title(self, known: _Block, chart: Chart, place: Place) -> bool:
+        """The value alone: what came since is less than half a dot of the curve."""
+        look = look_of(self)
+        title = draw_title(chart, place.width, look.glyphs)
+        if title == known.title:
+            return False
+        known.title = title
+        known.strips = [look.strip(title, place.width, "cursor" if known.chosen else ""), *known.strips[1:]]
         return True
 
     def render_line(self, y: int) -> Strip:
@@ -267,7 +317,7 @@ class ChartGrid(Widget, can_focus=True):
             if place.y <= y < place.y + place.height and place in self._blocks:
                 if place.x > at:
                     parts.append(Strip([Segment(" " * (place.x - at), look.style("text"))], place.x - at))
-                parts.append(self._blocks[place][1][y - place.y])
+                parts.append(self._blocks[place].strips[y - place.y])
                 at = place.x + place.width
         return Strip.join(parts).adjust_cell_length(width, look.style("text")) if parts else look.strip([], width)
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from textual.geometry import Region
 
 from trainmon.tui import numbers
-from trainmon.tui.columns import AGE_CELLS, brief_line, draw_head, draw_row
+from trainmon.tui.columns import AGE_CELLS, Sparks, brief_line, draw_age, draw_body, draw_head
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.span import Line, Span, wrap
 from trainmon.tui.widgets.lines import LineList, look_of
@@ -25,6 +25,8 @@ class FleetTable(LineList):
         self._cache: dict[RunId, tuple[Hashable, Line]] = {}
         self._keys: dict[RunId, Hashable] = {}
         self._touched = False
+        self._sparks = Sparks()
+        self._head: tuple[int, list[Line]] | None = None
 
     def show(self, rows: list[Row], pins: frozenset[RunId], aged_s: float, nothing: str) -> None:
         """`aged_s`: seconds since the snapshot was taken; `nothing`: what to say when `rows` is empty."""
@@ -53,7 +55,10 @@ class FleetTable(LineList):
 
     def head(self) -> list[Line]:
         """The titles."""
-        return [draw_head(self.size.width)]
+        width = self.size.width
+        if self._head is None or self._head[0] != width:
+            self._head = (width, [draw_head(width)])
+        return self._head[1]
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
@@ -73,17 +78,15 @@ class FleetTable(LineList):
         return whole
 
     def row(self, index: int, width: int, at_cursor: bool) -> Line:
-        """One run."""
-        row = self.rows[index]
-        key = (self._keys[row.id], width, at_cursor)
+        """One run: while nothing comes only its age is drawn anew."""
+        row, glyphs = self.rows[index], look_of(self).glyphs
+        pinned = row.id in self.pins
+        key = (row.fingerprint, pinned, width, at_cursor)
         known = self._cache.get(row.id)
-        if known is not None and known[0] == key:
-            return known[1]
-        age_s = row.age_s + self.aged_s
-        glyphs = look_of(self).glyphs
-        line = draw_row(row, width, glyphs, age_s, at_cursor=at_cursor, pinned=row.id in self.pins)
-        self._cache[row.id] = (key, line)
-        return line
+        if known is None or known[0] != key:
+            body = draw_body(row, width, glyphs, at_cursor=at_cursor, pinned=pinned, sparks=self._sparks)
+            known = self._cache[row.id] = (key, body)
+        return [*known[1], *draw_age(width, glyphs, row.age_s + self.aged_s, row)]
 
     def empty(self) -> list[Line]:
         """What was looked for."""

@@ -7,18 +7,18 @@ from collections.abc import Hashable
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from trainmon.tui import numbers
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.heat import LEVELS, HeatMap, layer_rows
 from trainmon.tui.span import Line, Span, fit, pad
+from trainmon.tui.widgets.flat import FlatWidget
 from trainmon.tui.widgets.lines import look_of
 
 FRAME_ROWS = 3  # title, axis, legend
 
 
-class HeatPane(Widget, can_focus=True):
+class HeatPane(FlatWidget, can_focus=True):
     """The cursor is on one layer; every layer can be reached, also where several share a row."""
 
     DEFAULT_CSS = "HeatPane { height: 1fr; width: 1fr; }"

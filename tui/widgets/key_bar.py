@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from textual import events
 from textual.strip import Strip
-from textual.widget import Widget
 
 from trainmon.tui.keys import FLEET, Key, shown_keys
 from trainmon.tui.span import Line, Span
+from trainmon.tui.widgets.flat import FlatWidget
 from trainmon.tui.widgets.lines import key_map_of, look_of
 
 _ALWAYS = ("back", "help", "quit")
 
 
-class KeyBar(Widget):
+class KeyBar(FlatWidget):
     """Keys and what they do."""
 
     DEFAULT_CSS = "KeyBar { height: 1; width: 1fr; dock: bottom; }"

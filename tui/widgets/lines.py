@@ -14,6 +14,7 @@ from textual.widget import Widget
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.look import Look
 from trainmon.tui.span import Line
+from trainmon.tui.widgets.flat import FlatWidget
 
 
 class _HasLook(Protocol):
@@ -31,7 +32,7 @@ def key_map_of(widget: Widget) -> KeyMap:
     return cast("_HasLook", widget.app).key_map
 
 
-class LineList(Widget, can_focus=True):
+class LineList(FlatWidget, can_focus=True):
     """Rows under an optional head. Subclasses give `count`, `head`, `row` and `row_key`."""
 
     DEFAULT_CSS = "LineList { height: 1fr; width: 1fr; }"

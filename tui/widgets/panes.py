@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from textual.strip import Strip
-from textual.widget import Widget
 
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.snapshot import TriageStep
@@ -14,10 +13,11 @@ from trainmon.tails.status import LogLine
 from trainmon.tui import numbers
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.span import Line, Span, fit, wrap
+from trainmon.tui.widgets.flat import FlatWidget
 from trainmon.tui.widgets.lines import LineList, look_of
 
 
-class TextLines(Widget):
+class TextLines(FlatWidget):
     """A few lines that someone else composes; drawn anew only when they differ."""
 
     DEFAULT_CSS = "TextLines { height: auto; width: 1fr; }"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from textual.strip import Strip
-from textual.widget import Widget
 
 from trainmon.tui.chart import Chart
 from trainmon.tui.columns import VERDICT_STYLES
@@ -13,6 +12,7 @@ from trainmon.tui.curve import spark_text
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.slots import Absent
 from trainmon.tui.span import Line, Span, clip, fit, pad
+from trainmon.tui.widgets.flat import FlatWidget
 from trainmon.tui.widgets.lines import look_of
 
 _TITLE = 13
@@ -29,7 +29,7 @@ def across(width: int) -> int:
     return 1 if width < 56 else 2 if width < 114 else 3
 
 
-class SignalStrip(Widget):
+class SignalStrip(FlatWidget):
     """Drawn anew only when an entry says something else."""
 
     DEFAULT_CSS = "SignalStrip { height: 4; width: 1fr; }"

@@ -1,0 +1,46 @@
+"""How often runs that nobody looks at closely are read and told anew: at once while that is cheap, else more seldom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+# All that the process does, screens included; half of what a login node's other users would notice.
+SHARE: Final = 0.02
+LEAST_S: Final = 0.05
+MOST_S: Final = 3.0
+_BEGIN_S: Final = 1.0
+_LOOK_S: Final = 2.0
+_MOST_CHANGE: Final = 2.0
+
+
+class Pace:
+    """Keeps the processor time of the process near `SHARE` of a core by making `interval_s` longer or shorter.
+
+    `used_s`: processor seconds so far. Tell it the time about once a second.
+
+    >>> used = iter([0.0, 0.16, 0.32, 0.32])
+    >>> pace = Pace(lambda: next(used))
+    >>> [pace.note(now, is_busy=False) for now in (0.0, 2.0, 4.0, 6.0)]
+    [1.0, 2.0, 3.0, 1.5]
+    """
+
+    def __init__(self, used_s: Callable[[], float] = time.process_time) -> None:
+        self.interval_s = _BEGIN_S
+        self._used_s = used_s
+        self._seen: tuple[float, float] | None = None
+
+    def note(self, now_s: float, *, is_busy: bool) -> float:
+        """The interval from `now_s` on. `is_busy`: histories are being read, which has its own measure."""
+        if is_busy or self._seen is None:
+            self._seen = (now_s, self._used_s())
+            return self.interval_s
+        passed_s = now_s - self._seen[0]
+        if passed_s >= _LOOK_S:
+            used_s = self._used_s()
+            over = (used_s - self._seen[1]) / passed_s / SHARE
+            self._seen = (now_s, used_s)
+            change = min(max(over**0.5 if over < 4 else _MOST_CHANGE, 1 / _MOST_CHANGE), _MOST_CHANGE)
+            self.interval_s = min(max(self.interval_s * change, LEAST_S), MOST_S)
+        return self.interval_s

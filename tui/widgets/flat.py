@@ -1,0 +1,42 @@
+"""The ground of all widgets here: lines go to the screen as they were drawn."""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+from textual.filter import ANSIToTruecolor
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from trainmon.tails.clock import Clock
+from trainmon.tui.look import Look
+
+
+class _App(Protocol):
+    look: Look
+    clock: Clock
+
+
+def clock_of(widget: Widget) -> Clock:
+    """The clock of the app that `widget` belongs to."""
+    return cast("_App", widget.app).clock
+
+
+class FlatWidget(Widget):
+    """A widget without border, padding or tint, whose `render_line` gives whole lines with colours of their own.
+
+    Textual's `StylesCache` would go over each line again for the sake of those: half the time of a frame.
+    """
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """See `Widget`."""
+        strips = [self.render_line(y) for y in crop.line_range]
+        for each in self.get_line_filters():
+            if isinstance(each, ANSIToTruecolor) and not cast("_App", self.app).look.few_colours:
+                continue  # there is none of the sixteen colours to put another in place of
+            background = self.background_colors[1]
+            strips = [strip.apply_filter(each, background) for strip in strips]
+        if crop.column_span != (0, self.size.width):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
