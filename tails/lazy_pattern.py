@@ -16,7 +16,7 @@ class LazyPattern:
     (['one', 'two'], '\\\\w+')
     """
 
-    def __init__(self, pattern: str | bytes, flags: int) -> None:
+    def __init__(self, pattern: Any, flags: int) -> None:
         self._given = (pattern, flags)
 
     def __getattr__(self, name: str) -> Any:
