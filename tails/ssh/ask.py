@@ -146,6 +146,14 @@ class AskMatches(Ask[tuple[bytes, ...]]):
         return True
 
 
+class AskBeside(AskMatches):
+    """The paths that begin with a path: what lies beside a log under its name and something more."""
+
+    def line(self, place: int) -> bytes:
+        """What is sent."""
+        return b"n %d %s\n" % (place, self._pattern)
+
+
 class AskProgram(Ask[Ran]):
     """Runs one of `PROGRAMS` with the words given, each passed as it is; no shell reads them.
 

@@ -103,7 +103,7 @@ def last_line(stderr: bytes) -> str:
     """Of what ssh said the last line that tells what went wrong; else the last one."""
     lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     known = [line for line in lines if _KNOWN.search(line)]
-    return (known or lines or [""])[-1][:300]
+    return (known or lines or [""])[-1][:300].removesuffix(".")
 
 
 def advice(reason: str) -> str:
@@ -117,6 +117,8 @@ def advice(reason: str) -> str:
         return "check the spelling of the host, or your ssh configuration (-F)"
     if "refused" in lower or "timed out" in lower or "unreachable" in lower or "no route" in lower:
         return "is it up, and reachable from here (VPN, jump host with -J)?"
+    if "has not answered" in lower:
+        return "trying again; if `ssh HOST true` answers, a file system there hangs, and all its files wait for that"
     if "not available" in lower or "not found" in lower:
         return "its login shell must be able to run sh"
     return "trying again; see what `ssh HOST true` says"

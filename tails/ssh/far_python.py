@@ -12,6 +12,7 @@ writes none, and ends when its stdin ends or when it has heard nothing for `LEAS
     k NUMBER PATH OFFSET LENGTH     one part of a file; from its end where OFFSET is negative
     l NUMBER PATH                   a directory
     b NUMBER PATTERN                what a pattern matches
+    n NUMBER PATH                   what begins with a path: its rotated parts, as B and b
     x NUMBER SECONDS WORD...        run one of `PROGRAMS`
     p NUMBER                        answer
 
@@ -29,6 +30,7 @@ writes none, and ends when its stdin ends or when it has heard nothing for `LEAS
 # It must run where nothing of this project is, in old versions and in a hurry: hence the style.
 # ruff: noqa: D101, D102, D103, PTH100, PTH114, PTH116, PTH118, PTH123, PTH207, PTH208, TID251, SIM105, UP022, B905
 
+import bisect
 import errno
 import glob
 import os
@@ -167,6 +169,7 @@ class Reader:
         self.spans = 0
         self.span_began = 0.0
         self.span_idle = True
+        self.listed = (None, [])  # type: tuple[tuple[bytes, int, int, int] | None, list[bytes]]
 
     # -- the loop
 
@@ -522,6 +525,29 @@ class Reader:
                 break
             send(b"B", int(number), match)
         send(b"b", int(number), b"0")
+
+    def do_n(self, number, path):
+        # type: (bytes, bytes) -> None
+        folder, base = os.path.split(unescape(path))
+        names = self.names_in(folder or b".")
+        place = bisect.bisect_left(names, base)
+        while place < len(names) and names[place].startswith(base):
+            send(b"B", int(number), os.path.join(folder, names[place]))
+            place += 1
+        send(b"b", int(number), b"0")
+
+    def names_in(self, folder):
+        # type: (bytes) -> list[bytes]
+        """Sorted; those of many logs in one directory are read once."""
+        try:
+            status = os.stat(folder)
+            seen = (folder, status.st_dev, status.st_ino, status.st_mtime_ns)
+            if self.listed[0] != seen:
+                is_settled = abs(time.time() - status.st_mtime) > 1.0  # else a change may not show in its time stamp
+                self.listed = (seen if is_settled else None, sorted(os.listdir(folder)))
+        except OSError:
+            return []
+        return self.listed[1]
 
     def do_x(self, number, seconds, *words):
         # type: (bytes, bytes, bytes) -> None

@@ -6,6 +6,7 @@
 #   u FILE           p NUMBER          h NUMBER "seconds"
 #   k NUMBER PATH OFFSET LENGTH        K NUMBER stat newline bytes (zeros where the file shrank meanwhile), k NUMBER stat after
 #   l NUMBER PATH    b NUMBER PATTERN  x NUMBER SECONDS WORD...
+#   n NUMBER PATH    B for each path that begins with it, then b
 IFS=' '
 set -f
 files=
@@ -162,6 +163,15 @@ matches() { # number pattern: pathname expansion and nothing else
   packet b "$1" 0
 }
 
+beside() { # number path: the paths that begin with it
+  set +f
+  for match in "$2"*; do
+    if [ -e "$match" ]; then packet B "$1" "$match"; fi
+  done
+  set -f
+  packet b "$1" 0
+}
+
 run() { # number seconds escaped words...
   number=$1
   seconds=$2
@@ -231,6 +241,10 @@ while read -r command number rest; do
   b)
     plain "$rest"
     matches "$number" "$plain"
+    ;;
+  n)
+    plain "$rest"
+    beside "$number" "$plain"
     ;;
   x)
     run "$number" $rest

@@ -20,7 +20,7 @@ from trainmon.tails.ssh.ask import Ask, AskListing, AskPiece, HostDownError
 from trainmon.tails.ssh.command import START_THERE
 from trainmon.tails.ssh.flow import Flow
 from trainmon.tails.ssh.frame import BadAnswer, Frame
-from trainmon.tails.ssh.in_turn import InTurn
+from trainmon.tails.ssh.in_turn import MOST_PIECES, MOST_SMALL, InTurn
 from trainmon.tails.ssh.link import READY_WITHIN_S, Link, LinkLostError
 from trainmon.tails.ssh.master import Master, explain
 from trainmon.tails.ssh.older import OlderFile
@@ -64,7 +64,8 @@ class Host:
         self._link: Link | None = None
         self._speaker: Side | None = None
         self._flow = Flow(master.options.rate)
-        self._in_turn = InTurn(self._put, master.options.rate)
+        self._small = InTurn(self._put, MOST_SMALL)
+        self._pieces = InTurn(self._put, MOST_PIECES, master.options.rate)
         self._reason = ""  # why there is no connection
         self._down_since: float | None = None
         self._connected_at = 0.0
@@ -100,9 +101,11 @@ class Host:
         self._do(lambda: self._put(question))
         return question.answer
 
-    def ask_in_turn(self, question: AskPiece) -> Future[Piece]:
-        """As `ask_for`, for history: few are on their way at once, and no more in a second than the set rate."""
-        self._do(lambda: self._in_turn.add(question))
+    def ask_in_turn(self, question: Ask[T]) -> Future[T]:
+        """As `ask_for`, for history: few are on their way at once, and of pieces no more in a second than the set rate.
+        What is new and the signs of life come between them."""
+        turns = self._pieces if isinstance(question, AskPiece) and question.length else self._small
+        self._do(lambda: turns.add(question))
         return question.answer
 
     @property
@@ -234,7 +237,8 @@ class Host:
             due = self._speaker.beat(now)
             for file in list(self._files.values()):
                 file.tick(now)
-            self._in_turn.send(now)
+            self._small.send(now)
+            self._pieces.send(now)
             self._flow.share(self._files.values(), link.read_bytes, now)
             if self._reason and link.heard_at > self._connected_at:
                 self._reason, self._was_up, self._down_since = "", True, None

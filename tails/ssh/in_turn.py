@@ -1,4 +1,4 @@
-"""Questions that can wait: parts of older files. Few are on their way at once: a new line waits behind them."""
+"""Questions that can wait: for older files and their parts. Few are on their way: a new line waits behind them."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import Any
 
 from trainmon.tails.ssh.ask import Ask, AskPiece
 
-MOST_AT_ONCE = 2
+MOST_PIECES = 2
+MOST_SMALL = 16  # questions with short answers, which may take some time there
 
 
 class InTurn:
     """Lets questions through to `put`, one after the other. `rate`: bytes a second at most. On the host's thread."""
 
-    def __init__(self, put: Callable[[Ask[Any]], None], rate: int | None) -> None:
+    def __init__(self, put: Callable[[Ask[Any]], None], most: int, rate: int | None = None) -> None:
         self._put = put
+        self._most = most
         self._rate = rate
-        self._waiting: deque[AskPiece] = deque()
-        self._on_way: list[AskPiece] = []
+        self._waiting: deque[Ask[Any]] = deque()
+        self._on_way: list[Ask[Any]] = []
         self._next_at = 0.0
 
-    def add(self, question: AskPiece) -> None:
+    def add(self, question: Ask[Any]) -> None:
         """Takes one more."""
         self._waiting.append(question)
 
     def send(self, now: float) -> None:
         """Lets through what may go by now."""
         self._on_way = [question for question in self._on_way if not question.answer.done()]
-        while self._waiting and len(self._on_way) < MOST_AT_ONCE and now >= self._next_at:
+        while self._waiting and len(self._on_way) < self._most and now >= self._next_at:
             question = self._waiting.popleft()
             if question.answer.done():  # nobody waits for it any more
                 continue
             self._on_way.append(question)
             self._put(question)
-            if self._rate is not None:
+            if self._rate is not None and isinstance(question, AskPiece):
                 self._next_at = max(self._next_at, now - 1.0) + question.length / self._rate

@@ -20,7 +20,7 @@ from trainmon.tails.opening import explain, show
 from trainmon.tails.parts import Part, may_have_parts, parts_among
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.ssh.answer import Piece, Status
-from trainmon.tails.ssh.ask import Ask, AskMatches, AskPiece, HostDownError, is_gone
+from trainmon.tails.ssh.ask import Ask, AskBeside, AskPiece, HostDownError, is_gone
 from trainmon.tails.ssh.host import Host
 from trainmon.tails.ssh.part import blocks_of
 from trainmon.tails.ssh.unpack import Unpacker
@@ -132,7 +132,7 @@ class RotatedParts:
         if self._stats is None:
             if self._names is None:
                 self._searches += 1
-                self._names = self._ask(AskMatches(_as_pattern(self._remote.path)))
+                self._names = self._ask(AskBeside(self._remote.path))
             if not self._names.done():
                 return False
             names = sorted(os.path.basename(os.fsdecode(path)) for path in self._names.result())  # noqa: PTH119
@@ -238,17 +238,12 @@ class RotatedParts:
             self._piece_bytes = max(self._piece_bytes // 2, _LEAST_BYTES)
 
     def _ask(self, question: Ask[T]) -> Future[T]:
-        answer = self._host.ask_for(question)
+        answer = self._host.ask_in_turn(question)
         answer.add_done_callback(lambda _: self._wake())
         return answer
 
     def _name(self, there: _There) -> str:
         return show(self._remote.at(there.part.path).name)
-
-
-def _as_pattern(path: str) -> str:
-    """What matches the path with anything behind it, in the shell and in Python."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path) + "[.-]*"
 
 
 def _is_log(status: Status) -> bool:
