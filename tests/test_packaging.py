@@ -100,3 +100,35 @@ def test_the_installed_wheel_works_anywhere(dist: Path, tmp_path: Path) -> None:
     run(trainmon, "demo", "--out", project / "runs", cwd=project)
     assert "FAIL" in run(trainmon, "check", project / "runs", cwd=project, status=(1,))
     assert "loss.train" in run(trainmon, "export", project / "runs", "-s", "loss.train", cwd=project)
+
+
+LOWEST_SMOKE = (
+    "tests/test_pty.py::test_a_new_value_appears_and_q_leaves_the_terminal_as_it_was",
+    "tests/test_cli.py::test_exit_status_of_check",
+    "tests/monitor/test_document.py",
+    "tests/tui/test_chart.py",
+)
+
+
+def test_the_lowest_declared_versions_work(dist: Path, tmp_path: Path) -> None:
+    """Each direct dependency in the lowest version that pyproject.toml allows: commands, a screen, a few tests."""
+    python = make_venv(tmp_path / "venv")
+    install(python, "uv")
+    uv, lowest = python.parent / "uv", tmp_path / "lowest.txt"
+    compiling = [uv, "pip", "compile", "-q", "--resolution", "lowest-direct", "--python", python, "-o", lowest]
+    done = subprocess.run([*compiling, ROOT / "pyproject.toml"], capture_output=True, text=True, check=False)
+    if done.returncode and "No solution" not in done.stderr:
+        lacking(f"no package index can be reached: {done.stderr.strip()[-200:]}")
+    assert not done.returncode, done.stderr
+    assert "textual==6.0.0" in lowest.read_text()
+    install(python, "-r", lowest)
+    install(python, "--no-deps", next(dist.glob("*.whl")))
+    trainmon = python.parent / "trainmon"
+    assert "0.1.0" in run(trainmon, "--version", cwd=tmp_path)
+    run(trainmon, "demo", "--out", tmp_path / "runs", cwd=tmp_path)
+    assert "FAIL" in run(trainmon, "check", tmp_path / "runs", cwd=tmp_path, status=(1,))
+    run(trainmon, "check", "--nonsense", cwd=tmp_path, status=(2,))
+    install(python, "-c", lowest, "pytest>=8.2,<9", "hypothesis", "pytest-asyncio", "pyte")
+    command = [str(python), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *LOWEST_SMOKE]
+    tested = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    assert not tested.returncode, tested.stdout[-3000:]

@@ -48,7 +48,7 @@ class Scale:
         """The value at `share` of the height."""
         value = self.bottom + (self.top - self.bottom) * share
         if self.log:
-            return numbers.axis(10.0**value, unit)
+            return numbers.axis(10.0 ** min(value, 308.0), unit)  # the margin above the largest float has no number
         return numbers.axis(value, unit, self.top - self.bottom)
 
     def labels(self, rows: int, unit: str) -> dict[int, str]:
