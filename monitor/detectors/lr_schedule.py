@@ -194,6 +194,13 @@ class LrSchedule(Detector):
                 "start again with a linear warm-up over 2-5% of the steps",
                 used,
             )
+        if group.peak_step != group.peak_step:
+            what = f"the learning rate is {group.last:.3g} in all {group.count:,} values"
+            if group.count < 10:
+                return result(self, Verdict.NO_DATA, f"{what}, too few to judge", used=used)
+            return result(
+                self, Verdict.WARN, f"{what}: nothing is learned", "", "look at the schedule and at skipped steps", used
+            )
         advice = self._advice(group)
         jumps = [e for e in view.episodes if e.kind == "lr_jump"]
         why = (

@@ -328,6 +328,12 @@ def test_a_log_that_starts_late_has_no_data_on_warm_up() -> None:
     assert result(run(LrSchedule, [late], {"total_steps": 5000.0})).verdict is Verdict.NO_DATA
 
 
+def test_a_learning_rate_that_is_never_above_zero_is_said() -> None:
+    told = result(run(LrSchedule, [schedule(np.zeros(50))], {"total_steps": 5000.0}))
+    assert (told.verdict, "nothing is learned" in told.what) == (Verdict.WARN, True)
+    assert result(run(LrSchedule, [schedule(np.zeros(3))], {})).verdict is Verdict.NO_DATA
+
+
 def resumed_at(step: int, lr: FloatArray, attempt: int = 1) -> Frame:
     return dataclasses.replace(schedule(lr, first_step=step), attempt=attempt)
 
