@@ -34,6 +34,7 @@ LOSS = SignalKey("loss.train")
 BATCH_SIZE = SignalKey("batch.size")
 STATE = "see whether the scheduler's state was restored, and who changed the rate"
 LATE = 100.0  # a log that begins later than this, or than 0.1% of the run, does not show the start
+GAP = 20.0  # times the spacing of the first steps: a part of the log that was left out
 AT_PEAK = 0.99
 JUMP = 2.0  # up, between neighbouring values within 1% of the run
 BEYOND = 1.25  # times the height so far: a schedule that begins again returns to about where it was
@@ -58,6 +59,7 @@ class _Schedule:
         self.second_step = math.nan
         self.peak = 0.0
         self.peak_step = math.nan
+        self.after_peak = math.nan  # the step of the value that follows the highest one
         self.peak_index = 0
         self.last = math.nan
         self.last_step = math.nan
@@ -113,6 +115,9 @@ class LrSchedule(Detector):
         if lr[top] > group.peak:
             group.peak, group.peak_step = float(lr[top]), float(at[top])
             group.peak_index = group.count + top
+            group.after_peak = float(at[top + 1]) if top + 1 < len(at) else math.nan
+        elif math.isnan(group.after_peak):
+            group.after_peak = first
         group.count += len(own)
         group.last, group.last_step = float(lr[-1]), last
 
@@ -244,6 +249,9 @@ class LrSchedule(Detector):
         total = self._total()
         if total is None or group.peak_step >= group.last_step:
             return None
+        spacing = group.second_step - group.first_step
+        if group.after_peak - group.peak_step > GAP * spacing > 0:
+            return None  # the log has a hole there: the rate may have gone on rising in it
         length = group.peak_step - min(group.first_step, 1.0)
         share, least = self.limits["warmup.share"], self.limits["warmup.steps"]
         if 0 < length < share * total and length < least and group.second_step <= group.peak_step:

@@ -334,6 +334,15 @@ def test_a_learning_rate_that_is_never_above_zero_is_said() -> None:
     assert result(run(LrSchedule, [schedule(np.zeros(3))], {})).verdict is Verdict.NO_DATA
 
 
+def test_a_warm_up_whose_end_was_left_out_is_not_called_short() -> None:
+    lr = cosine(200_000, 2000)
+    seen = [schedule(lr[:869]), schedule(lr[60_000:80_000], first_step=60_001)]
+    told = result(run(LrSchedule, seen, {"total_steps": 200_000.0}))
+    assert told.verdict is Verdict.PASS
+    whole = result(run(LrSchedule, [schedule(cosine(200_000, 869))], {"total_steps": 200_000.0}))
+    assert whole.verdict is Verdict.WARN
+
+
 def resumed_at(step: int, lr: FloatArray, attempt: int = 1) -> Frame:
     return dataclasses.replace(schedule(lr, first_step=step), attempt=attempt)
 
