@@ -136,7 +136,7 @@ class Reader(threading.Thread):
         self._sources: dict[Path, Source] = {}
         self._backlog: dict[Path, None] = {}  # what is to be polled now, in this order
         self._new: list[tuple[bool, float, Path]] = []
-        self._held: list[tuple[bool, float, Path]] | None = []  # behind their previews; None once all is let go
+        self._held: dict[Path, tuple[bool, float, Path]] | None = {}  # behind their previews; None once all is let go
         self._open: set[Path] = set()
         self._stop_event = threading.Event()
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -201,7 +201,7 @@ class Reader(threading.Thread):
             self._inbox.get()()
         self._sort_what_is_new()
         for path in self.watcher.wait(0.0 if self._backlog else _IDLE_S):
-            if path in self._sources:
+            if path in self._sources and not (self._held and path in self._held):
                 self._backlog.setdefault(path)
         budget = BUDGET_BYTES if len(self._backlog) <= _MANY else SHARED_BUDGET_BYTES
         for path in list(self._backlog):
@@ -291,8 +291,11 @@ class Reader(threading.Thread):
             source.tail.watched_by = by
             source.tail.filesystem = self.mount.fstype
         has_preview = isinstance(source.tail, Tail) and self._preview(source, source.tail)
-        waiting = self._new if self._held is None or not has_preview else self._held
-        waiting.append((source.role != "config", _age(source.path), source.path))
+        entry = (source.role != "config", _age(source.path), source.path)
+        if has_preview and self._held is not None:
+            self._held[source.path] = entry
+        else:
+            self._new.append(entry)
         self.busy_with = None
 
     def _preview(self, source: Source, tail: Tail) -> bool:
@@ -308,7 +311,7 @@ class Reader(threading.Thread):
         return found is not None
 
     def _let_go(self) -> None:
-        self._new += self._held or ()
+        self._new += (self._held or {}).values()
         self._held = None
 
     def _sort_what_is_new(self) -> None:

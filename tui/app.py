@@ -279,8 +279,11 @@ class TrainmonApp(App[None]):
         screen = self.screen
         if isinstance(screen, MonitorScreen):
             screen.show(self.fleet)
-            if self._live is not None:
-                self._live.attend(frozenset(run.name for run in screen.attended()))
+            if self._live is not None and (names := screen.looked_at()) is not None:
+                if any(run.preview for run in self.fleet.runs):  # told once they stand on the screen
+                    screen.call_after_refresh(self._live.attend, names)
+                else:
+                    self._live.attend(names)
 
     def aged_s(self) -> float:
         """Seconds since the newest snapshot came."""

@@ -16,6 +16,7 @@ from trainmon.monitor import session as module
 from trainmon.monitor.detectors.base import Detector
 from trainmon.monitor.detectors.loss_spike import LossSpike
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.judge import engine_of, judge
 from trainmon.monitor.session import Monitor
@@ -24,6 +25,7 @@ from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock
 from trainmon.tails.discover import RunFiles
+from trainmon.tails.preview import LEAST_BYTES
 from trainmon.tails.record import Parsed
 
 LOSS = SignalKey("loss.train")
@@ -363,3 +365,32 @@ def test_a_note_made_meanwhile_is_shown(tmp_path: Path, monkeypatch: pytest.Monk
         assert [each.text for each in session.latest().runs[0].remarks] == ["lowered the LR"]
     finally:
         session.stop()
+
+
+def test_a_long_log_is_drawn_whole_before_it_is_read_and_judged_by_all_of_it(start: Start, tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_bytes(rows(1, 120_000))
+    assert log.stat().st_size > LEAST_BYTES
+    session = start(log, previews=True)
+    first = only(wait(session, lambda fleet: bool(fleet.runs) and only(fleet).preview))
+    assert (first.first_step, first.last_step) == (1, 120_000)
+    assert first.progress == 0
+    assert not first.episodes
+    assert first.verdict is Verdict.NO_DATA
+    session.attend(frozenset())  # the preview stands on the screen
+    run = only(wait(session, reached(120_000)))
+    assert not run.preview
+    assert run.series[SignalKey("loss.train")].count == 120_000
+
+
+def test_runs_that_nobody_looks_at_are_told_of_as_well(start: Start, tmp_path: Path) -> None:
+    logs = [tmp_path / name / "metrics.jsonl" for name in ("seen", "unseen")]
+    for log in logs:
+        log.parent.mkdir()
+        log.write_bytes(rows(1, 50))
+    session = start(tmp_path)
+    wait(session, lambda fleet: len(fleet.runs) == 2 and not fleet.reading)
+    session.attend(frozenset({"seen"}))
+    for log in logs:
+        append(log, rows(51, 51))
+    wait(session, lambda fleet: [run.last_step for run in fleet.runs] == [51, 51])

@@ -446,3 +446,15 @@ async def test_a_ticking_age_sends_its_own_cells_only() -> None:
         written = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", update.render_segments(app.console))
         assert len(written) == 4
         await pilot.pause()
+
+
+def test_a_screen_that_is_being_built_looks_at_nothing_yet() -> None:
+    assert FleetScreen().looked_at() is None
+
+
+async def test_the_list_looks_at_the_run_under_the_cursor() -> None:
+    async with running() as (app, _):
+        assert isinstance(app.screen, FleetScreen)
+        current = app.screen.table.current
+        assert current is not None
+        assert app.screen.looked_at() == {current.id.name}

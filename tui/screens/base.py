@@ -306,6 +306,10 @@ class MonitorScreen(Screen[None]):
         """The run that the keys act on."""
         return None
 
+    def looked_at(self) -> frozenset[str] | None:
+        """The names of the runs of `attended`; None while the screen is being built."""
+        return frozenset(run.name for run in self.attended()) if self._is_whole() else None
+
     def attended(self) -> tuple[RunId, ...]:
         """The runs of which everything new is to be seen at once."""
         run_id = self.subject()
