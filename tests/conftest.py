@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,9 @@ def lacking(reason: str) -> NoReturn:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Whoever starts the tests in the background makes these ignored, for all that the tests start as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # What trainmon keeps for its user is never that of whoever runs the tests.
     home = tempfile.mkdtemp(prefix="trainmon-tests-")
     for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
