@@ -16,7 +16,6 @@ from trainmon.monitor.rhythm import Rhythm
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, State
 from trainmon.tails.clock import Clock
-from trainmon.tails.inherited import owner_of
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Parsed
 from trainmon.tails.status import FileStatus, LogLine
@@ -163,7 +162,7 @@ class WatchedRun:
         if self._engine is not None:
             self.problems[item.path] = f"{item.path} has changed; start trainmon again to use it"
             return
-        self.settings.read(item.path, item.config, owner_of(item.status.path))
+        self.settings.read(item.path, item.config, item.status.owner)
         self.problems.update(self.settings.problems)
 
     def _keep(self, lines: Sequence[LogLine]) -> None:

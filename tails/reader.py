@@ -14,6 +14,7 @@ from pathlib import Path
 from trainmon.tails.clock import Clock
 from trainmon.tails.fstype import Mount
 from trainmon.tails.ingest import Detect
+from trainmon.tails.inherited import owner_of
 from trainmon.tails.opening import NotRegular, close, explain, open_regular, show
 from trainmon.tails.preview import preview
 from trainmon.tails.record import Parsed
@@ -59,6 +60,7 @@ class ConfigFile:
         self.path = path
         self.problem = ""
         self.size = 0
+        self.owner = ""
         self._signature: tuple[int, int, int] | None = None
 
     def poll(self) -> bytes | None:
@@ -78,6 +80,7 @@ class ConfigFile:
             if signature == self._signature:
                 return None
             self._signature = signature
+            self.owner = owner_of(str(self.path))  # here: it may wait for the file system
             return os.pread(fd, _MAX_CONFIG_BYTES, 0)
         except OSError as error:
             self.problem = explain(self.path, error)
@@ -87,7 +90,7 @@ class ConfigFile:
 
     def status(self) -> FileStatus:
         """What is known of the file."""
-        return FileStatus(str(self.path), "config", self.size, self.size, 0, 0, 0, POLL, self.problem)
+        return FileStatus(str(self.path), "config", self.size, self.size, 0, 0, 0, POLL, self.problem, owner=self.owner)
 
 
 @dataclass(slots=True)

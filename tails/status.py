@@ -12,7 +12,7 @@ class FileStatus:
     """`watched_by` is "inotify", "poll" or "stdin"; `problem` one clear line, "" when all is well.
 
     `newest_age_s`: seconds since the newest byte was written (by mtime or arrival), None when unknown. `filesystem`:
-    the type of the one that the file lies on ("nfs4"), "" when unknown.
+    the type of the one that the file lies on ("nfs4"), "" when unknown. `owner`: login name of a settings file's owner.
     """
 
     path: str
@@ -26,6 +26,7 @@ class FileStatus:
     problem: str = ""
     newest_age_s: float | None = None
     filesystem: str = ""
+    owner: str = ""
 
     def watched(self, waited_s: float = 0.0) -> str:
         """How the file is watched and how old its newest byte is, `waited_s` after this was known.
