@@ -78,7 +78,7 @@ def test_a_minute_of_real_time(tmp_path: Path) -> None:
     assert session.latest().problems == ()
     warm = [one for passed, one in measured if passed >= WARM_SHARE * REAL_S]
     assert max(one.threads for one in warm) == min(one.threads for one in warm)
-    assert max(one.children for one in warm) == 0
+    assert max(one.children for one in warm) <= measured[0][1].children
     assert max(one.descriptors for one in warm) <= min(one.descriptors for one in warm) + 2 * len(trainers)
     print("MiB over the second half:", *(f"{one.rss_mib:.0f}" for one in warm))
     assert warm[-1].rss_mib < 1.15 * warm[0].rss_mib

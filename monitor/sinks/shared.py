@@ -147,13 +147,14 @@ class SharedState:
 
     def _work(self) -> None:
         while True:
+            is_last = self._is_stopping  # asked first: what was told before it is written in this round
             try:
                 self._write()
                 self._read()
                 self._apply()
             except OSError as error:
                 self._complain(f"shared-state: {self._folder}: {error.strerror or error}")
-            if self._is_stopping:
+            if is_last:
                 return
             self._wake.wait(self._look_s)
             self._wake.clear()
