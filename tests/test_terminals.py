@@ -171,7 +171,7 @@ def test_a_storm_of_sizes(log: Path) -> None:
                 terminal.send("\rt\x1b\x1b"[number % 4])
             terminal.read_for(0.01)
         terminal.resize(40, 10)
-        terminal.wait_for("metrics")
+        terminal.wait_for("PASS")
         terminal.resize(300, 100)
         terminal.wait_for(r"q quit")
         terminal.resize(80, 24)
