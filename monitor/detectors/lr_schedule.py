@@ -204,7 +204,13 @@ class LrSchedule(Detector):
             if group.count < 10:
                 return result(self, Verdict.NO_DATA, f"{what}, too few to judge", used=used)
             return result(
-                self, Verdict.WARN, f"{what}: nothing is learned", "", "look at the schedule and skipped steps", used, True
+                self,
+                Verdict.WARN,
+                f"{what}: nothing is learned",
+                "",
+                "look at the schedule and skipped steps",
+                used,
+                True,
             )
         advice = self._advice(group)
         jumps = [e for e in view.episodes if e.kind == "lr_jump"]
