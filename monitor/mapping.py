@@ -236,21 +236,25 @@ def _look_up_end(text: str) -> _Hit | None:
     hit = _aliases().exact.get(last)
     return (
         (hit[0] + 3000, hit[1], {})
-        if hit is not None and (" " in last or last in ("kl", "entropy")) and hit[1] in _BY_LAST_PART
+        if hit is not None and (" " in last or last in ("kl", "entropy", "gnorm")) and hit[1] in _BY_LAST_PART
         else None
     )
 
 
 _LAST_PARTS = (
     "loss.train|grad.norm|optim.lr|policy.kl|policy.entropy|reward.mean|policy.length|sys.mfu|optim.loss_scale"
-    "|sys.tokens_per_second|sys.step_time|sys.peak_memory|sys.reserved_memory"
+    "|sys.tokens_per_second|sys.step_time|sys.peak_memory|sys.reserved_memory|count.skipped_steps"
 )
 _BY_LAST_PART = frozenset(_LAST_PARTS.split("|"))
 
 
 def _aliases_of_whole(text: str, unit: str) -> tuple[int, str, dict[str, str]] | None:
-    """A key that is listed with its unit, such as ``step ms``."""
+    """A key that is listed with its unit, such as ``step ms``, whatever group it stands in: ``perf/step seconds``."""
     hit = _aliases().exact.get(f"{text} {unit}")
+    last = text.rpartition("/")[2]
+    if hit is None and last != text and _EVALUATION.match(text) is None:
+        hit = _aliases().exact.get(f"{last} {unit}")
+        hit = hit if hit is not None and hit[1] in _BY_LAST_PART else None
     return None if hit is None else (hit[0], hit[1], {})
 
 
