@@ -248,7 +248,8 @@ class Tail:
         elif self._quiet_since is not None and now - self._quiet_since >= (STILL_S if self._is_still else QUIET_S):
             is_still, self._is_still = self._is_still, True
             self._quiet_since = None if is_still else self._quiet_since
-            parsed.add(self._ingest.finish(is_final=FileEvent.GONE in update.events, is_still=is_still))
+            # Not final where the file is gone either: a mount that is away comes back, and its writer ends the line.
+            parsed.add(self._ingest.finish(is_final=False, is_still=is_still))
 
     def _become_document(self) -> Parsed:
         assert isinstance(self._ingest.format, DocumentFormat)

@@ -151,6 +151,29 @@ def test_a_log_cut_at_any_byte_and_written_on(tmp_path: Path, must_reopen: bool)
         assert read.steps == list(range(8)), cut
 
 
+@pytest.mark.parametrize("must_reopen", [False, True])
+def test_a_mount_that_goes_away_in_mid_line_and_comes_back(tmp_path: Path, must_reopen: bool) -> None:
+    whole = rows(0, 8)
+    for cut in range(whole.rindex(b"step 6"), len(whole)):
+        folder, away = tmp_path / f"{cut}", tmp_path / f"{cut}.away"
+        folder.mkdir()
+        path = folder / "a.log"
+        path.write_bytes(whole[:cut])
+        read = Read(path, must_reopen=must_reopen)
+        read.poll()
+        folder.rename(away)
+        for wait_s in (5.0, 20.0, 20.0, 20.0):  # quiet for longer than a reader waits for the end of a line
+            read.poll(wait_s)
+        with (away / "a.log").open("ab") as file:
+            file.write(whole[cut:] + rows(8, 10))
+        away.rename(folder)
+        for _ in range(3):
+            read.poll(RETRY_LAST_S)
+        read.tail.release()
+        assert read.steps == list(range(10)), whole[:cut]
+        assert read.tail.status().unreadable == read.restarts == 0
+
+
 def test_two_handles_that_append(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     with path.open("ab", buffering=0) as one, path.open("ab", buffering=0) as two:
