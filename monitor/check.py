@@ -69,7 +69,7 @@ def report(run: RunSnapshot, *, quiet: bool = False) -> str:
     rest = [check for check in rest if check.id not in _TOLD_ABOVE or check.verdict is not Verdict.PASS]
     for check in first + rest:
         if not quiet or check.verdict in (Verdict.FAIL, Verdict.WARN):
-            lines += _check(check, run.episodes)
+            lines += _check(check, run.episodes, has_steps=run.last_step is not None)
     if quiet:
         untold = run.verdict is Verdict.NO_DATA and run.verdict_reason
         return "\n".join(lines + (_wrap(printable(run.verdict_reason, 400), "       ", "       ") if untold else []))
@@ -102,7 +102,9 @@ def _header(run: RunSnapshot) -> list[str]:
         lines.append(f"attempts   {len(run.attempts)}: {more}{spans}")
     is_told = run.age_s is None or f" {duration(run.age_s)}" in run.state_reason
     age = "" if is_told else f"; newest data {duration(run.age_s)} old"
-    lines += _wrap(f"state      {run.state.value}: {printable(run.state_reason, 400)}{age}", "", " " * 11)
+    # Where the state is the verdict its reason stands two lines above.
+    why = "" if run.state_reason in run.verdict_reason else f": {printable(run.state_reason, 400)}"
+    lines += _wrap(f"state      {run.state.value}{why}{age}", "", " " * 11)
     for heading, words in job_lines(run):
         lines += _wrap(f"{heading:<10} {printable(words, 600)}", "", " " * 11)
     if run.root_error:
@@ -120,7 +122,7 @@ def _header(run: RunSnapshot) -> list[str]:
     return lines
 
 
-def _check(check: CheckResult, episodes: Sequence[Episode]) -> list[str]:
+def _check(check: CheckResult, episodes: Sequence[Episode], *, has_steps: bool) -> list[str]:
     lines = _wrap(f"[{check.verdict.value}] {check.name}: {printable(check.what, 500)}", "", "       ")
     if check.verdict in (Verdict.FAIL, Verdict.WARN):
         if check.why:
@@ -128,7 +130,7 @@ def _check(check: CheckResult, episodes: Sequence[Episode]) -> list[str]:
         mine = [episode for episode in episodes if episode.check == check.id and episode.severity >= Severity.WARN]
         mine.sort(key=lambda episode: (episode.recovered, -episode.severity, episode.first_step))
         for episode in mine[:_EPISODES]:
-            lines += _wrap(f"- {_episode(episode, alone=len(mine) == 1)}", "       ", "         ")
+            lines += _wrap(f"- {_episode(episode, alone=len(mine) == 1, has_steps=has_steps)}", "       ", "         ")
         if len(mine) > _EPISODES:
             lines.append(f"       - and {len(mine) - _EPISODES} more (--json lists all)")
         lines += _limits(check)
@@ -148,9 +150,9 @@ def _limits(check: CheckResult) -> list[str]:
     return _wrap(f"limits: {text} ({check.thresholds.get('source', 'default')})", "       ", "         ")
 
 
-def _episode(episode: Episode, *, alone: bool) -> str:
+def _episode(episode: Episode, *, alone: bool, has_steps: bool) -> str:
     """Where and how far. An episode that is `alone` was named above."""
-    span = f"step {episode.first_step:.15g}"
+    span = f"step {episode.first_step:.15g}" if has_steps else "before the first step"
     if episode.last_step != episode.first_step:
         span = f"steps {episode.first_step:.15g} to {episode.last_step:.15g}"
     value = ""
