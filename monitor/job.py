@@ -16,6 +16,7 @@ from trainmon.monitor.silence import Progress, by_silence, patience_s, silence_l
 from trainmon.monitor.slurm.verdict import judged as judged_by_slurm
 from trainmon.monitor.snapshot import JobInfo, State
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import Note, NoteKind
 
 __all__ = ["ENDED", "JobState", "Pause", "Pulse", "duration", "job_state", "patience_s", "silence_limit_s"]
@@ -27,6 +28,10 @@ _PHRASE = {
     State.PREEMPTED: "preempted",
     State.CANCELLED: "stopped from outside",
 }
+
+# What a run whose steps are all done may print on its way out, unless it could not write its last checkpoint.
+_AT_EXIT = (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)
+_NOT_WRITTEN = lazy(r"No space left|[Qq]uota exceeded|Read-only file system|Input/output error|Stale file handle")
 
 
 def job_state(
@@ -81,7 +86,8 @@ def _by_words(
     finished = next((note for note in reversed(closing) if note.kind in (NoteKind.FINISHED, NoteKind.EARLY_STOP)), None)
     if finished is not None and (cause is None or cause.line_no < finished.line_no or cause.source != finished.source):
         return JobState(State.FINISHED, f"the log says so: {finished.text}", outlived(ordered), finished)
-    if cause is not None and not (reached and cause.kind in (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)):
+    is_over = reached and cause is not None and cause.kind in _AT_EXIT and not _NOT_WRITTEN.search(cause.text)
+    if cause is not None and not is_over:
         state = {**BROKEN, **STOPPED}[cause.kind]
         phrase = _PHRASE.get(state)
         where = f"{phrase} ({_place(cause)})" if phrase else _place(cause)

@@ -57,6 +57,7 @@ _WORKER_FAILED = re.compile(
     r"ChildFailedError|\(exitcode: -?[1-9]|exits with return code = -?[1-9]|exited with (?:exit )?code -?[1-9]"
     r"|failed with exit status -?[1-9]"
 )
+_ABORT = re.compile(r"\bAborted\b|\bSIGABRT\b")
 _SIGNALS = {1: NoteKind.SIGHUP, 2: NoteKind.KEYBOARD_INTERRUPT, 9: NoteKind.SIGKILL, 15: NoteKind.SIGTERM}
 
 
@@ -122,8 +123,14 @@ def _chapter_cause(fatal: Sequence[Note]) -> Note | None:
     broken = [note for note in fatal if note.kind in BROKEN]
     stopped = [note for note in fatal if note.kind in STOPPED]
     if broken and not (stopped and _before(stopped[0], broken[0])):
-        return min(broken[:20], key=lambda note: _TELLING.index(note.kind))
+        return min(broken[:20], key=_weight)
     return min(stopped or broken, key=lambda note: (_TELLING.index(note.kind), not _is_specific(note)))
+
+
+def _weight(note: Note) -> int:
+    """How little a failure tells of the cause. A program that aborts was made to by what it had said before."""
+    is_abort = note.kind is NoteKind.SEGFAULT and _ABORT.search(note.text) is not None
+    return _TELLING.index(NoteKind.SIGKILL if is_abort else note.kind)
 
 
 def _is_specific(note: Note) -> bool:

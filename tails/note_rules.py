@@ -36,12 +36,17 @@ _NO_SAVE = (
 
 # Tried in order; every rule that fits gives a note, but a line gives only one of a kind.
 RULES: tuple[Rule, ...] = (
-    _rule(_K.TIME_LIMIT, "due to time limit", r"DUE TO TIME LIMIT"),
+    _rule(
+        _K.TIME_LIMIT,  # Slurm; LSF; PBS
+        "due to time limit|term_runlimit|job killed: walltime",
+        r"DUE TO TIME LIMIT|\bTERM_RUNLIMIT\b|job killed: walltime",
+    ),
     _rule(
         _K.PREEMPTED,
-        "preempt",
-        r"DUE TO (?:JOB )?PREEMPTION|\bjob (?:\S+ )?(?:was )?preempted|received preemption|preemption "
-        r"(?:notice|signal)",
+        "preempt|interruption",
+        r"DUE TO (?:JOB )?PREEMPTION|\bjob (?:\S+ )?(?:was )?preempted|\b(?:is|has|been|being|was|got) preempted\b"
+        r"|\b(?:received|detected)\b.{0,30}\bpreemption\b(?! (?:handler|check))|preemption (?:notice|signal)"
+        r"|\bspot (?:instance )?interruption (?:notice|warning)",
     ),
     _rule(_K.NODE_FAIL, "node_fail|node fail", r"DUE TO NODE[_ ]FAIL|NODE_FAIL|node failure"),
     _rule(
@@ -51,14 +56,16 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.HOST_OOM,
-        "oom-kill|oom_kill|oom kill|out-of-memory|out of memory: kill|oomkilled|low on resource",
-        r"oom[-_ ]?kill|OOMKilled|Out of memory: Kill|cgroup out-of-memory|low on resource: (?:memory|ephemeral)",
+        "oom-kill|oom_kill|oom kill|out-of-memory|out of memory: kill|oomkilled|low on resource|bad_alloc"
+        "|term_memlimit",
+        r"oom[-_ ]?kill|OOMKilled|Out of memory: Kill|cgroup out-of-memory|low on resource: (?:memory|ephemeral)"
+        r"|std::bad_alloc|\bTERM_MEMLIMIT\b",
     ),
     _rule(
         _K.CUDA_OOM,
         "out of memory|outofmemory|resource_exhausted",
         r"OutOfMemoryError|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
-        r"|RESOURCE_EXHAUSTED: .*(?:out of memory|allocat)",
+        r"|RESOURCE_EXHAUSTED: .*(?:out of memory|allocat)|Out of memory error on [A-Z]PU",
     ),
     _rule(
         _K.NCCL_TIMEOUT,
@@ -81,8 +88,11 @@ RULES: tuple[Rule, ...] = (
     _rule(_K.XID, "xid|fallen off the bus", r"\bXid\b.*?\b\d{1,3}\b|GPU has fallen off the bus"),
     _rule(
         _K.SEGFAULT,
-        "segmentation fault|sigsegv|bus error|sigbus|sigabrt|core dumped",
-        r"Segmentation fault|\bSIGSEGV\b|\bBus error\b|\bSIGBUS\b|Signal 6 \(SIGABRT\)|core dumped",
+        "segmentation fault|sigsegv|bus error|sigbus|sigabrt|core dumped|fatal python error|aborted"
+        "|illegal instruction|floating point exception",
+        r"Segmentation fault|\bSIGSEGV\b|\bBus error\b|\bSIGBUS\b|Signal 6 \(SIGABRT\)|core dumped"
+        r"|^Fatal Python error: |\bSIGABRT received\b|^(?:\S+: line \d+:\s+\d+ )?Aborted\b(?=\s*$|\s{3})"
+        r"|^Illegal instruction|^Floating point exception",
     ),
     _rule(
         _K.KEYBOARD_INTERRUPT,
@@ -92,9 +102,9 @@ RULES: tuple[Rule, ...] = (
     _rule(_K.SIGTERM, "closing signal sigterm|with sigterm", r"closing signal SIGTERM|with SIGTERM", teardown=True),
     _rule(
         _K.SIGTERM,
-        "sigterm|signal 15|15 death signal|signal: 15",
+        "sigterm|signal 15|15 death signal|signal: 15|terminated",
         r"(?:received|caught|got) (?:signal )?SIGTERM|Received 15 death signal|got signal: "
-        r"15\b|(?:received )?signal 15\b",
+        r"15\b|(?:received )?signal 15\b|^(?:\S+: line \d+:\s+\d+ )?Terminated(?=\s*$|\s{3})",
     ),
     _rule(_K.SIGHUP, "closing signal sighup", r"closing signal SIGHUP", teardown=True),
     _rule(
@@ -115,6 +125,19 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(_K.ERROR, "ncclremoteerror|remote process exited", r"ncclRemoteError|remote process exited", teardown=True),
     _rule(_K.ERROR, "panicked at", r"\bthread '[^']{1,80}' panicked at\b"),
+    _rule(_K.ERROR, "what():", r"^\s{0,8}what\(\): {1,4}\S"),  # of a C++ exception that nobody caught
+    _rule(
+        _K.ERROR,  # glibc's last words, and assert's
+        "double free|(): |corrupted size|smashing detected|assertion `|assertion '",
+        r"^(?:double free or corruption|(?:malloc|free|realloc|munmap_chunk)\(\): |corrupted (?:size|double-linked))"
+        r"|stack smashing detected|\bAssertion [`'].{1,400}['`] failed",
+    ),
+    _rule(
+        _K.ERROR,
+        "no space left on device|disk quota exceeded|read-only file system|stale file handle",
+        r"^(?!.*(?:warn|serial mode)).*\b(?:No space left on device|Disk quota exceeded|Read-only file system"
+        r"|Stale file handle)",
+    ),
     _rule(
         _K.ERROR,
         "loss is|loss became|loss was|non-finite loss|nan loss|loss nan",
@@ -126,8 +149,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.ERROR,
         "cuda error|cublas_status|cudnn_status|device-side assert|ecc error",
-        r"CUDA error: (?!out of memory)|CUBLAS_STATUS_(?!SUCCESS)|CUDNN_STATUS_(?!SUCCESS)|device-side assert triggered"
-        r"|uncorrectable ECC",
+        r"CUDA error: (?!out of memory)|\[CUDA ERROR\]|CUBLAS_STATUS_(?!SUCCESS)|CUDNN_STATUS_(?!SUCCESS)"
+        r"|device-side assert triggered|uncorrectable ECC",
     ),
     _rule(
         _K.ERROR,

@@ -21,6 +21,7 @@ _STEP = lazy(r"\b(?:global_?step|step|iteration|iter|checkpoint|ckpt|epoch_step)
 _NUMBERED = lazy(r"(?<=[/_-])0*(\d{3,11})(?=[./_-]|\b)")
 _NOT_CAUSES = lazy(
     r"ChildFailedError|CalledProcessError|PythonFinalizationError|SystemExit|ProcessExitedException|BrokenPipeError"
+    r"|Python is likely shutting down"
 )
 # Kinds of which one a step is enough, and how many lines apart two are still the same event told by another rank.
 _ONCE = {_K.CHECKPOINT_SAVED: 10_000, _K.RESUMED: 1000, _K.FINISHED: 1000, _K.LAUNCH: 100}

@@ -57,6 +57,18 @@ def test_all_steps_done_is_finished_whatever_the_exit_prints() -> None:
     assert state(note(NoteKind.TRACEBACK, 60), last=100.0).state is State.FINISHED
 
 
+def test_a_last_checkpoint_that_could_not_be_written_is_no_good_end() -> None:
+    found = state(note(NoteKind.TRACEBACK, 60, "OSError: [Errno 28] No space left on device"), last=100.0)
+    assert (found.state, found.verdict) == (State.CRASHED, Verdict.FAIL)
+
+
+def test_a_program_that_aborts_was_made_to_by_what_it_said_before() -> None:
+    aborted = note(NoteKind.SEGFAULT, 61, "Aborted (core dumped)")
+    freed = note(NoteKind.ERROR, 60, "double free or corruption")
+    assert state(freed, aborted).root_error == freed.text
+    assert state(aborted).root_error == "Aborted (core dumped)"
+
+
 def test_an_old_log_is_never_shown_as_live_nor_as_hung() -> None:
     assert state().state is State.UNKNOWN
 
