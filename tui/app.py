@@ -8,14 +8,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import events
-from textual.app import App
 from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.filter import Monochrome, NoColor
@@ -24,7 +22,6 @@ from textual.widgets import Input
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.text import printable
-from trainmon.tui.axis import AXES
 from trainmon.tui.chart_view import ChartView
 from trainmon.tui.clipboard import copy_sequence
 from trainmon.tui.commands import KeyCommands, RunCommands
@@ -37,23 +34,12 @@ from trainmon.tui.keymap import KeyMap
 from trainmon.tui.loading import Pace, read_bytes, words
 from trainmon.tui.look import DARK_THEME, LIGHT_THEME, AsciiFilter, Look, PlainFilter, has_few_colours, prefers_dark
 from trainmon.tui.memory import Memory
-from trainmon.tui.order import ORDERS, ordered
+from trainmon.tui.opening import OpeningApp
+from trainmon.tui.order import ordered
 from trainmon.tui.row import Row, RunId, row_of
-from trainmon.tui.screens.alerts import AlertsScreen
 from trainmon.tui.screens.base import MonitorScreen
-from trainmon.tui.screens.compare import CompareScreen
-from trainmon.tui.screens.evidence import EvidenceScreen
-from trainmon.tui.screens.experts import ExpertsScreen
-from trainmon.tui.screens.fleet import FleetScreen
-from trainmon.tui.screens.help import HelpScreen
-from trainmon.tui.screens.inventory import InventoryScreen
-from trainmon.tui.screens.layers import LayersScreen
-from trainmon.tui.screens.log import LogScreen
-from trainmon.tui.screens.run import RunScreen
-from trainmon.tui.screens.signals import SignalsScreen
-from trainmon.tui.screens.triage import TriageScreen
 from trainmon.tui.source import LiveSource, SnapshotSource
-from trainmon.tui.state import State, StateFile
+from trainmon.tui.state import Layout, StateFile
 from trainmon.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
@@ -79,7 +65,7 @@ def terminal_look() -> Look:
     )
 
 
-class TrainmonApp(App[None]):
+class TrainmonApp(OpeningApp):
     """`source` publishes snapshots; `frame_s` is the shortest time between two drawings (0.1 s or more).
 
     `state` is where pins and the like are remembered: in a real terminal the file of the current directory, else none.
@@ -126,6 +112,7 @@ class TrainmonApp(App[None]):
         self.added: list[str] = []
         self.axis = "step"
         self.view = ChartView()
+        self.arranged = Layout()
         self.memory = Memory(state)
         self.key_map = key_map or KeyMap()
         self.alerting: Alerting | None = None  # set by who starts the app, before it runs
@@ -289,77 +276,9 @@ class TrainmonApp(App[None]):
         """Seconds since the newest snapshot came."""
         return max(0.0, self.clock.monotonic() - self._received)
 
-    def row(self, run_id: RunId) -> Row | None:
-        """The row of a run in the newest snapshot; None when it is gone."""
-        return self._by_id.get(run_id)
-
     def rows_in_trouble_order(self) -> list[Row]:
         """All runs, the worst first."""
         return ordered(self.rows, "trouble")
-
-    def neighbour(self, run_id: RunId, step: int) -> RunId | None:
-        """The run `step` places from `run_id` in the list as it is sorted and filtered now."""
-        fleet_screen = next((one for one in self.screen_stack if isinstance(one, FleetScreen)), None)
-        rows = fleet_screen.matching(self.rows) if fleet_screen else self.rows
-        ids = [row.id for row in rows]
-        if run_id not in ids:
-            return ids[0] if ids else None
-        return ids[max(0, min(len(ids) - 1, ids.index(run_id) + step))]
-
-    # Screens -------------------------------------------------------------------------------------------
-
-    def open_run(self, run_id: RunId) -> None:
-        """The run's screen."""
-        self.push_screen(RunScreen(run_id))
-
-    def open_triage(self, run_id: RunId) -> None:
-        """The walk of a run; from a screen of the walk itself, that screen again."""
-        if not self._return_to(lambda screen: isinstance(screen, TriageScreen) and screen.run_id == run_id):
-            self.push_screen(TriageScreen(run_id))
-
-    def open_evidence(self, run_id: RunId, step: str | None = None, episode: str | None = None) -> None:
-        """The evidence of a step or of an episode."""
-        self.push_screen(EvidenceScreen(run_id, step, episode))
-
-    def open_log(self, run_id: RunId, place: tuple[str, int] | None) -> None:
-        """The log, at `place` or at its end."""
-        if not isinstance(self.screen, LogScreen):
-            self.push_screen(LogScreen(run_id, place))
-
-    def open_help(self, asked_on: str) -> None:
-        """The keys."""
-        self.push_screen(HelpScreen(asked_on))
-
-    def open_compare(self) -> None:
-        """The pinned runs that are still there; at least two."""
-        there = tuple(run_id for run_id in self.pins if run_id in self._by_id)
-        if len(there) < 2:
-            pin, compare = (self.key_map.shown(name) for name in ("pin", "compare"))
-            self.notify(f"pin two runs or more with {pin}, then {compare} compares them")
-            return
-        if not self._return_to(lambda screen: isinstance(screen, CompareScreen) and screen.run_ids == there):
-            self.push_screen(CompareScreen(there))
-
-    def _return_to(self, wanted: Callable[[object], bool]) -> bool:
-        """Pops back to a screen that is open already; False when there is none."""
-        if not any(wanted(screen) for screen in self.screen_stack):
-            return False
-        while not wanted(self.screen):
-            self.pop_screen()
-        return True
-
-    def open_alerts(self) -> None:
-        """The episodes of all runs."""
-        if not self._return_to(lambda screen: isinstance(screen, AlertsScreen)):
-            self.push_screen(AlertsScreen())
-
-    def open_layers(self, run_id: RunId) -> None:
-        """Layer by step."""
-        self.push_screen(LayersScreen(run_id))
-
-    def open_experts(self, run_id: RunId) -> None:
-        """The load of each expert."""
-        self.push_screen(ExpertsScreen(run_id))
 
     def copy(self, text: str) -> None:
         """To the clipboard of the terminal, which may be far away; only text that is safe to show."""
@@ -381,108 +300,6 @@ class TrainmonApp(App[None]):
                 self.call_from_thread(self.notify, told, markup=False, timeout=10)
 
         threading.Thread(target=work, name="trainmon-report", daemon=True).start()
-
-    def open_inventory(self, run_id: RunId) -> None:
-        """What the run logs."""
-        self.push_screen(InventoryScreen(run_id))
-
-    def open_signals(self, run_id: RunId) -> None:
-        """Every signal of the run."""
-        self.push_screen(SignalsScreen(run_id))
-
-    def toggle_chart(self, signal: str) -> None:
-        """Draws the signal on the screens of runs, or no longer."""
-        if signal in self.added:
-            self.added.remove(signal)
-        else:
-            self.added.append(signal)
-        self.remember()
-        self._show()
-
-    def toggle_theme(self) -> None:
-        """Dark or light ground."""
-        self._set_dark(not self.look.dark)
-        self.remember()
-        self._show()
-
-    def _set_dark(self, dark: bool) -> None:
-        self.look = Look(self.look.glyphs, dark, self.look.few_colours, self.look.no_colours)
-        self.theme = (DARK_THEME if dark else LIGHT_THEME).name
-
-    def acknowledge(self, run_id: RunId, episode: str) -> None:
-        """Seen by a person, and remembered."""
-        self.source.acknowledge(run_id.name, episode)
-        self._tell_team(run_id, episode, None)
-        self.memory.acknowledge(run_id, episode)
-        self.remember()
-        self.notify("acknowledged")
-        self.poll()
-
-    def snooze(self, run_id: RunId, episode: str, seconds: float) -> None:
-        """Silent for `seconds`, and remembered."""
-        self.source.snooze(run_id.name, episode, seconds)
-        self._tell_team(run_id, episode, self.clock.wall() + seconds)
-        self.memory.snooze(run_id, episode, self.clock.wall() + seconds)
-        self.remember()
-        self.notify("snoozed for an hour")
-        self.poll()
-
-    def _tell_team(self, run_id: RunId, name: str, until: float | None) -> None:
-        row = self.row(run_id)
-        episode = next((one for one in row.run.episodes if one.id == name), None) if row is not None else None
-        if self.alerting is None or row is None or episode is None:
-            return
-        if until is None:
-            self.alerting.acknowledged(row.run, episode)
-        else:
-            self.alerting.snoozed(row.run, episode, until)
-
-    # State ---------------------------------------------------------------------------------------------
-
-    def _recalled(self, state: State) -> FleetScreen:
-        """The list of runs as it was left; charts, pins and ground too."""
-        self.pins = [RunId(*pin) for pin in state.pins]
-        self.added = list(state.added)
-        self.axis = state.axis if state.axis in AXES else "step"
-        self.view = ChartView(smooth=state.smooth, log_y=state.log_y, clip=state.clip)
-        if state.dark is not None and "TRAINMON_THEME" not in os.environ:
-            self._set_dark(state.dark)
-        fleet_screen = FleetScreen()
-        fleet_screen.order = state.order if state.order in ORDERS else "trouble"
-        fleet_screen.filter_text, fleet_screen.only_troubled = state.filter, state.only_troubled
-        return fleet_screen
-
-    def _state(self) -> State:
-        listed = next((one for one in self.screen_stack if isinstance(one, FleetScreen)), None)
-        before = self.memory.state
-        return State(
-            pins=tuple((pin.name, pin.target) for pin in self.pins),
-            acknowledged=tuple(self.memory.acknowledged),
-            snoozed=tuple(one for one in self.memory.snoozed if one[3] > self.clock.wall()),
-            order=listed.order if listed else before.order,
-            filter=listed.filter_text if listed else before.filter,
-            only_troubled=listed.only_troubled if listed else before.only_troubled,
-            axis=self.axis,
-            smooth=self.view.smooth,
-            log_y=self.view.log_y,
-            clip=self.view.clip,
-            added=tuple(self.added),
-            dark=None if self.look.dark == self._dark_by_terminal else self.look.dark,
-        )
-
-    def remember(self) -> None:
-        """Writes what is to come back next time."""
-        self.memory.state = self._state()
-        self.memory.write(self.memory.state, lambda said: self.call_from_thread(self.notify, said, markup=False))
-
-    def toggle_pin(self, run_id: RunId) -> None:
-        """Pins, or lets go."""
-        if run_id in self.pins:
-            self.pins.remove(run_id)
-        else:
-            self.pins.append(run_id)
-        self.remember()
-        self._show()
 
     def on_unmount(self) -> None:
         """Nothing will be asked any more."""

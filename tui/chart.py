@@ -99,9 +99,8 @@ class Chart:
         return ", ".join((self.x_name, *(word for word, holds in done if holds)))
 
 
-# What the labels of a chart took when it was drawn last: a good guess spares drawing it twice.
-_gutters: dict[tuple[str, str, int], int] = {}
-_MOST_GUTTERS = 500
+_GUTTER = 7  # cells for the labels beside a plot: most fit, and charts above one another share their x axis
+_NARROW = 40  # cells of a chart that cannot spare them
 
 
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -112,20 +111,16 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
     if ends is None or rows < 1 or width < 12:
         return [title, *[pad([], width) for _ in range(height - 1)]][:height]
     grid = BRAILLE if glyphs.braille else PLAIN
-    guess = _gutters.get((chart.title, chart.unit, width), 8)
-    columns = max(2, width - guess - 1) * grid.across  # how wide the labels are is only known when it is drawn
+    least = _GUTTER if width >= _NARROW else 4
+    columns = max(2, width - least - 1) * grid.across  # the scale is that of these, whatever its labels take
     curves = [curve.between(*ends) for curve in chart.curves]
     drawn = [draw_curve(curve, *ends, columns) for curve in curves]
     scale = scale_of(_wish(chart), [*drawn, *(draw_curve(points, *ends, columns) for points in chart.points)])
     labels = scale.labels(rows, chart.unit)
-    gutter = max((len(text) for text in labels.values()), default=0) + 1
+    gutter = max(least, *(len(text) + 1 for text in labels.values()))
     across = max(2, width - gutter - 1)
     if across * grid.across != columns:
-        columns = across * grid.across
-        if len(_gutters) > _MOST_GUTTERS:
-            _gutters.clear()
-        _gutters[chart.title, chart.unit, width] = gutter
-        drawn = [draw_curve(curve, *ends, columns) for curve in curves]
+        drawn = [draw_curve(curve, *ends, across * grid.across) for curve in curves]
     lines = [title]
     for row, line in enumerate(plot(chart, drawn, scale, ends, rows, across, glyphs)):
         label = labels.get(row, "")

@@ -1,4 +1,4 @@
-"""What `trainmon watch` remembers of a directory: pins, acknowledged and snoozed episodes, order, filter, look.
+"""What `trainmon watch` remembers of a directory: pins, acknowledged and snoozed episodes, order, filter, look, layout.
 
 One small JSON file for each directory in the user's XDG state folder, private to the user, replaced in one piece.
 A damaged file is said so and begun anew; one of another version, or of somebody else, is never touched.
@@ -21,6 +21,21 @@ _MOST_EPISODES = 5_000  # the newest are kept
 Named = tuple[str, str]
 
 
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """How the screens were arranged, by the kind of the screen where they have it in common.
+
+    `full`: id of the pane that had all the room; `enlarged`: number of the chart that did; `values`: maps by value in
+    place of change; `apart`, `compared_by`: of the comparison; `family`: of the map of the layers.
+    """
+
+    full: dict[str, str] = {}
+    enlarged: dict[str, str] = {}
+    values: dict[str, bool] = {}
+    apart: bool = False
+    compared_by: str = ""
+    family: str = ""
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. `pins`: (name, target) of runs; `acknowledged`, `snoozed`: (name, target, episode id[, until]).
 
@@ -41,6 +56,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     clip: bool | None = None
     added: tuple[str, ...] = ()
     dark: bool | None = None
+    layout: Layout = Layout()
 
 
 class _Head(msgspec.Struct):

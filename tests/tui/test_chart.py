@@ -170,3 +170,16 @@ def test_places_never_overlap_and_stay_inside(count: int, width: int, height: in
         here = {(x, y) for x in range(place.x, place.x + place.width) for y in range(place.y, place.y + place.height)}
         assert not here & taken
         taken |= here
+
+
+@given(st.lists(st.integers(12, 90), max_size=4), st.integers(12, 90))
+def test_a_picture_does_not_depend_on_what_was_drawn_before(before: list[int], width: int) -> None:
+    """Labels of other widths, outliers and a first descent: all that the scale is made of."""
+    values = np.geomspace(1.0, 1e5, 300)
+    values[250] = 1e9
+    one = chart_of(values.tolist(), clip_outliers=True)
+    alone = [draw_chart(one, width, 8, UNICODE) for _ in range(2)]
+    for other in before:
+        draw_chart(chart_of((values / 1e7).tolist(), clip_outliers=True), other, 8, UNICODE)
+        draw_chart(one, other, 8, UNICODE)
+    assert draw_chart(one, width, 8, UNICODE) == alone[0] == alone[1]

@@ -1,0 +1,98 @@
+"""The screens of the app: each is opened in one place, and one that is open already is gone back to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trainmon.tui.keymap import KeyMap
+from trainmon.tui.remembering import RememberingApp
+from trainmon.tui.row import Row, RunId
+from trainmon.tui.screens.alerts import AlertsScreen
+from trainmon.tui.screens.compare import CompareScreen
+from trainmon.tui.screens.evidence import EvidenceScreen
+from trainmon.tui.screens.experts import ExpertsScreen
+from trainmon.tui.screens.fleet import FleetScreen
+from trainmon.tui.screens.help import HelpScreen
+from trainmon.tui.screens.inventory import InventoryScreen
+from trainmon.tui.screens.layers import LayersScreen
+from trainmon.tui.screens.log import LogScreen
+from trainmon.tui.screens.run import RunScreen
+from trainmon.tui.screens.signals import SignalsScreen
+from trainmon.tui.screens.triage import TriageScreen
+
+
+class OpeningApp(RememberingApp):
+    """The part of the app that knows all screens."""
+
+    rows: list[Row]
+    key_map: KeyMap
+
+    def neighbour(self, run_id: RunId, step: int) -> RunId | None:
+        """The run `step` places from `run_id` in the list as it is sorted and filtered now."""
+        fleet_screen = next((one for one in self.screen_stack if isinstance(one, FleetScreen)), None)
+        rows = fleet_screen.matching(self.rows) if fleet_screen else self.rows
+        ids = [row.id for row in rows]
+        if run_id not in ids:
+            return ids[0] if ids else None
+        return ids[max(0, min(len(ids) - 1, ids.index(run_id) + step))]
+
+    def open_run(self, run_id: RunId) -> None:
+        """The run's screen."""
+        self.push_screen(RunScreen(run_id))
+
+    def open_triage(self, run_id: RunId) -> None:
+        """The walk of a run; from a screen of the walk itself, that screen again."""
+        if not self._return_to(lambda screen: isinstance(screen, TriageScreen) and screen.run_id == run_id):
+            self.push_screen(TriageScreen(run_id))
+
+    def open_evidence(self, run_id: RunId, step: str | None = None, episode: str | None = None) -> None:
+        """The evidence of a step or of an episode."""
+        self.push_screen(EvidenceScreen(run_id, step, episode))
+
+    def open_log(self, run_id: RunId, place: tuple[str, int] | None) -> None:
+        """The log, at `place` or at its end."""
+        if not isinstance(self.screen, LogScreen):
+            self.push_screen(LogScreen(run_id, place))
+
+    def open_help(self, asked_on: str) -> None:
+        """The keys."""
+        self.push_screen(HelpScreen(asked_on))
+
+    def open_compare(self) -> None:
+        """The pinned runs that are still there; at least two."""
+        there = tuple(run_id for run_id in self.pins if run_id in self._by_id)
+        if len(there) < 2:
+            pin, compare = (self.key_map.shown(name) for name in ("pin", "compare"))
+            self.notify(f"pin two runs or more with {pin}, then {compare} compares them")
+            return
+        if not self._return_to(lambda screen: isinstance(screen, CompareScreen) and screen.run_ids == there):
+            self.push_screen(CompareScreen(there))
+
+    def _return_to(self, wanted: Callable[[object], bool]) -> bool:
+        """Pops back to a screen that is open already; False when there is none."""
+        if not any(wanted(screen) for screen in self.screen_stack):
+            return False
+        while not wanted(self.screen):
+            self.pop_screen()
+        return True
+
+    def open_alerts(self) -> None:
+        """The episodes of all runs."""
+        if not self._return_to(lambda screen: isinstance(screen, AlertsScreen)):
+            self.push_screen(AlertsScreen())
+
+    def open_layers(self, run_id: RunId) -> None:
+        """Layer by step."""
+        self.push_screen(LayersScreen(run_id))
+
+    def open_experts(self, run_id: RunId) -> None:
+        """The load of each expert."""
+        self.push_screen(ExpertsScreen(run_id))
+
+    def open_inventory(self, run_id: RunId) -> None:
+        """What the run logs."""
+        self.push_screen(InventoryScreen(run_id))
+
+    def open_signals(self, run_id: RunId) -> None:
+        """Every signal of the run."""
+        self.push_screen(SignalsScreen(run_id))
