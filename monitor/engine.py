@@ -20,6 +20,7 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.intake import Sources
 from trainmon.monitor.mapping import Mapper
 from trainmon.monitor.run import KeyMapper, UnscaledMapper
+from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.series import BUDGET_BYTES, SeriesStore
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.tally import DistinctSteps
@@ -260,6 +261,11 @@ class RunEngine:
     def facts(self) -> dict[str, float | str]:
         """What is fixed about the run, as far as the log has told."""
         return dict(self._now.core.facts)
+
+    @property
+    def setting_changes(self) -> tuple[SettingChange, ...]:
+        """Facts that the log tells otherwise after training has begun."""
+        return tuple(self._now.core.changes.found)
 
     @property
     def notes(self) -> tuple[Note, ...]:
