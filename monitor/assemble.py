@@ -131,6 +131,7 @@ def assemble(
         at_risk=told.at_risk,
         goodput=told.goodput,
         limits=engine.limits,
+        setting_changes=tuple(engine.setting_changes),
     )
 
 

@@ -23,6 +23,7 @@ from trainmon.monitor.notes import NoteBook
 from trainmon.monitor.rows import Rows
 from trainmon.monitor.score_series import ScoreSeries
 from trainmon.monitor.series import SeriesStore
+from trainmon.monitor.setting_changes import SettingChanges
 from trainmon.monitor.tally import StepTally
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Fact, FloatArray, Note
@@ -80,6 +81,7 @@ class Core:
         self.detectors = _make(detectors, limits, self.facts)
         self.co_spikes = CoSeries(self.detectors)
         self.lineage = Lineage()
+        self.changes = SettingChanges()
         self.attempts: list[Attempt] = []
         self.problems: dict[str, str] = {}
         self.raw_keys: dict[SignalKey, str] = {}
@@ -97,6 +99,7 @@ class Core:
         """A fact that the log tells; what was given beforehand stands."""
         self.events += 1
         if fact.key not in self.given:
+            self.changes.fact(fact, self.facts.get(fact.key), len(self.attempts) - 1)
             self.facts[fact.key] = fact.value
 
     def note(self, note: Note) -> None:
@@ -137,6 +140,7 @@ class Core:
             if restart is not None:
                 self.book.begin_attempt(attempt, restart, self.lineage.chain)
         if len(steps):
+            self.changes.rows(attempt, float(steps[0]))
             self.lineage.saw(float(steps[0]), float(steps[-1]), len(steps))
         self.attempts[attempt].add(steps)
         frame = rows.frame(attempt, path)

@@ -10,8 +10,9 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from trainmon.tails.text import printable
 _WIDTH = 100
 _SERIES = 6
 _EPISODES = 5
+_OF_SILENCE = tuple(name for name in DEFAULTS if name.startswith("silence."))  # what the job's state is told by
 _NAME = re.compile(r"[a-z_]+(?:\.[a-z_0-9]+)*")
 
 
@@ -87,13 +89,33 @@ def explain(check: str, run: RunSnapshot | None = None, limits: Thresholds | Non
         source=cls.source,
         signals=cls.signals,
         rows=tuple(_rows(cls.signals)),
-        limits=tuple(Limit(name, in_force[name], DEFAULTS[name], in_force.source(name)) for name in sorted(names)),
+        limits=_limits(sorted(names), in_force),
         verdict=result.verdict if result is not None else None,
         what=result.what if result is not None else "",
         why=result.why if result is not None else "",
         next=result.next if result is not None else "",
         numbers=tuple(_numbers(cls, run)) if run is not None else (),
     )
+
+
+def limits_of(check: str, run: RunSnapshot) -> tuple[Limit, ...]:
+    """The thresholds that the check compares with in `run`, those that its verdict names first; those of silence
+    for the job's state; none for what a scheduler says."""
+    cls = next((detector for detector in DETECTORS if detector.id == check), None)
+    if cls is None:
+        return _limits(_OF_SILENCE, run.limits) if check == "job.state" else ()
+    shown = next((tuple(_shown(one)) for one in run.checks if one.id == check), ())
+    names = dict.fromkeys([*shown, *_names_asked_for(cls)])
+    return _limits(names, run.limits)
+
+
+def _limits(names: Iterable[str], in_force: Thresholds) -> tuple[Limit, ...]:
+    return tuple(Limit(name, in_force[name], DEFAULTS[name], in_force.source(name)) for name in names)
+
+
+@lru_cache(256)
+def _names_asked_for(cls: type[Detector]) -> tuple[str, ...]:
+    return tuple(_asked_for(cls, Thresholds()))
 
 
 def text(one: Explanation, run_name: str = "") -> str:

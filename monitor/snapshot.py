@@ -12,6 +12,7 @@ from enum import StrEnum
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.logbook import Remark
+from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, IntArray, Note
 from trainmon.tails.status import FileStatus, LogLine
@@ -198,6 +199,7 @@ class RunSnapshot:
     thresholds_source: str = "defaults, not calibrated"
     limits: Thresholds = field(default_factory=Thresholds)
     remarks: tuple[Remark, ...] = ()
+    setting_changes: tuple[SettingChange, ...] = ()
     log_context: tuple[LogLine, ...] = ()
     log_context_for: tuple[str, int] | None = None
     job: JobInfo | None = None
