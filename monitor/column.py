@@ -20,16 +20,17 @@ _MOST_BAD_STEPS = 1 << 16
 class Column:
     """Finite values parallel to `axis`; after thinning the mean, least, greatest and last of each bin.
 
-    `count`: logged values so far, NaN, Inf and null among them; `last`: the newest of them (NaN for null).
+    `count`: logged values so far, NaN, Inf and null among them; `numbers`: those that are finite; `last`: the newest of
+    all (NaN for null).
     """
 
-    __slots__ = ("_bad", "_high", "_low", "_tails", "_values", "_view", "axis", "count", "key", "last", "priority")
+    __slots__ = ("_bad", "_high", "_low", "_tails", "_values", "_view", "axis", "count", "key", "last", "numbers", "priority")
 
     def __init__(self, key: SignalKey, priority: int, axis: Axis) -> None:
         self.key = key
         self.priority = priority
         self.axis = axis
-        self.count = 0
+        self.count = self.numbers = 0
         self.last = float("nan")
         self._values = Growable(np.full(len(axis), np.nan))
         self._low: Growable | None = None
@@ -61,6 +62,7 @@ class Column:
     def note(self, count: int, last: float, bad_steps: FloatArray) -> None:
         """Counts what was logged, and keeps the steps of what is no number."""
         self.count += count
+        self.numbers += count - len(bad_steps)
         self.last = last
         self._view = None
         if len(bad_steps):

@@ -15,6 +15,7 @@ import numpy as np
 from trainmon.monitor import alerts
 from trainmon.monitor.core import Core, FrameListener
 from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.numberless import without_numbers
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.intake import Sources
@@ -201,7 +202,7 @@ class RunEngine:
         core = self._now.core
         episodes = self.episodes()
         steps = self.steps
-        seen = core.store.seen
+        seen, numbers = core.store.seen, core.store.numbers
         results: list[tuple[int, CheckResult]] = []
         for detector in tuple(core.detectors):
             view = CheckView(
@@ -214,7 +215,8 @@ class RunEngine:
                 moe=core.moe,
             )
             try:
-                results.append((detector.order, detector.result(view)))
+                told = without_numbers(detector, detector.result(view), seen, numbers)
+                results.append((detector.order, told))
             except Exception as error:  # as for update: one faulty check must not take the others' verdicts away
                 core.fail(detector, error)
         for name in core.problems:

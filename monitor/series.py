@@ -91,6 +91,11 @@ class SeriesStore:
         """How many values each signal has had, in all attempts."""
         return {key: column.count for key, column in self._in_order().items()}
 
+    @property
+    def numbers(self) -> dict[SignalKey, int]:
+        """How many of them were finite."""
+        return {key: column.numbers for key, column in self._in_order().items()}
+
     def admit(self, key: SignalKey) -> bool:
         """Whether a series for `key` may be kept: always for a P0 row, else while there is room."""
         if key in self._admitted:

@@ -43,6 +43,7 @@ class Detector(ABC):
     id: ClassVar[str]
     name: ClassVar[str]
     signals: ClassVar[tuple[str, ...]]
+    about: ClassVar[tuple[str, ...] | None] = None  # without a number of these there is no verdict; None: of `signals`
     order: ClassVar[int] = 100
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = ""

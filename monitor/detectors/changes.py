@@ -38,6 +38,7 @@ class Changes(Detector):
     id: ClassVar[str] = "run.changes"
     name: ClassVar[str] = "Expected Changes"
     signals: ClassVar[tuple[str, ...]] = ("batch.size", "batch.seq_length", "progress.epoch", "optim.lr")
+    about: ClassVar[tuple[str, ...] | None] = ()  # nothing changed is an answer
     order: ClassVar[int] = 41
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = "|x_t - x_(t-1)| > 0.05 |x_(t-1)|"

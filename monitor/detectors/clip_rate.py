@@ -43,6 +43,7 @@ class ClipRate(Detector):
     id: ClassVar[str] = "grad.clip_rate"
     name: ClassVar[str] = "Clip Rate"
     signals: ClassVar[tuple[str, ...]] = ("grad.norm", "grad.clip_rate")
+    about: ClassVar[tuple[str, ...] | None] = ("grad.norm",)
     order: ClassVar[int] = 14
     triage: ClassVar[str] = "gradients"
     formula: ClassVar[str] = (

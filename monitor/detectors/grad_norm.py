@@ -61,6 +61,7 @@ class GradNorm(Detector):
     id: ClassVar[str] = "grad.norm"
     name: ClassVar[str] = "Gradient Norm"
     signals: ClassVar[tuple[str, ...]] = ("grad.norm", "loss.train")
+    about: ClassVar[tuple[str, ...] | None] = ("grad.norm",)
     order: ClassVar[int] = 2
     triage: ClassVar[str] = "gradients"
     formula: ClassVar[str] = (

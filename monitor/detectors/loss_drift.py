@@ -236,6 +236,7 @@ class LossDrift(Detector):
     id: ClassVar[str] = "loss.drift"
     name: ClassVar[str] = "Loss Drift and Divergence"
     signals: ClassVar[tuple[str, ...]] = ("loss.train", *HELD_OUT)
+    about: ClassVar[tuple[str, ...] | None] = ("loss.train",)
     order: ClassVar[int] = 12
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = (

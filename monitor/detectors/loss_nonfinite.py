@@ -39,6 +39,7 @@ class LossNonFinite(Detector):
     id: ClassVar[str] = "loss.nonfinite"
     name: ClassVar[str] = "Non-finite Loss"
     signals: ClassVar[tuple[str, ...]] = ("loss.train",)
+    about: ClassVar[tuple[str, ...] | None] = ()  # that it is no number is what is judged
     order: ClassVar[int] = 10
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = "consecutive records whose loss is NaN, Inf, null, 0.0 or gone"

@@ -28,6 +28,7 @@ class LossShift(SeriesDetector):
     id: ClassVar[str] = "loss.shift"
     name: ClassVar[str] = "Loss Level"
     signals: ClassVar[tuple[str, ...]] = ("loss.train", *HELD_OUT)
+    about: ClassVar[tuple[str, ...] | None] = ("loss.train",)
     watched: ClassVar[tuple[str, ...]] = ("loss.train",)
     order: ClassVar[int] = 11
     triage: ClassVar[str] = "loss"

@@ -50,6 +50,7 @@ class LossSpike(Detector):
     id: ClassVar[str] = "loss.spike"
     name: ClassVar[str] = "Loss Spike Detection"
     signals: ClassVar[tuple[str, ...]] = ("loss.train", *HELD_OUT)
+    about: ClassVar[tuple[str, ...] | None] = ("loss.train",)
     order: ClassVar[int] = 1
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = (

@@ -45,6 +45,7 @@ class Restarts(Detector):
     id: ClassVar[str] = "run.restarts"
     name: ClassVar[str] = "Restarts and Replays"
     signals: ClassVar[tuple[str, ...]] = ("loss.train", "count.bad_replays")
+    about: ClassVar[tuple[str, ...] | None] = ()  # attempts are counted without
     order: ClassVar[int] = 40
     triage: ClassVar[str] = "job"
     formula: ClassVar[str] = (

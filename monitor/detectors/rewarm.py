@@ -49,6 +49,7 @@ class Rewarm(Detector):
     id: ClassVar[str] = "run.rewarm"
     name: ClassVar[str] = "Restart Warm-up"
     signals: ClassVar[tuple[str, ...]] = ("loss.train", "optim.lr")
+    about: ClassVar[tuple[str, ...] | None] = ("optim.lr",)
     order: ClassVar[int] = 42
     triage: ClassVar[str] = "loss"
     formula: ClassVar[str] = "median of log loss, 10 values after the restart, minus 20 before its step"
