@@ -22,6 +22,7 @@ from textual.widgets import Input
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.text import printable
+from trainmon.tui.answer import Answer
 from trainmon.tui.chart_view import ChartView
 from trainmon.tui.clipboard import copy_sequence
 from trainmon.tui.commands import KeyCommands, RunCommands
@@ -104,6 +105,7 @@ class TrainmonApp(OpeningApp):
             self._filters.append(AsciiFilter())
         is_slow = os.environ.get("TRAINMON_LOW_BANDWIDTH", "") not in ("", "0")
         self.frame_s = max(SLOW_FRAME_S if is_slow else FRAME_S, frame_s)
+        self._answer = Answer(self) if is_slow else None
         if is_slow:
             self.animation_level = "none"
         self.fleet: FleetSnapshot = source.latest()
@@ -179,6 +181,8 @@ class TrainmonApp(OpeningApp):
 
     async def _act_on(self, event: events.Key) -> bool:
         """Does what the key means on a screen of ours; False where it is bound to nothing."""
+        if self._answer is not None:
+            self._answer.key()
         screen = self.screen
         if not isinstance(screen, MonitorScreen):
             return False
