@@ -156,7 +156,7 @@ def settings(runs: Sequence[RunSnapshot]) -> tuple[tuple[str, tuple[str, ...]], 
 def _text(value: float | str | None) -> str:
     if value is None:
         return "-"
-    return f"{value:g}" if isinstance(value, (int, float)) else printable(value, 40)
+    return f"{value:.10g}" if isinstance(value, (int, float)) else printable(value, 40)
 
 
 def _standing(run: RunSnapshot, curve: Curve | None, x: float | None, axis: Axis, signal: str) -> Standing:

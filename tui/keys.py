@@ -133,7 +133,7 @@ KEYS: tuple[Key, ...] = (
         "the map by value, or each row against its own usual level",
         (LAYERS, EXPERTS),
     ),
-    Key("axis", "axis", "x", "x", "x axis", "x axis by step, tokens, FLOPs or time, as far as the log tells", _CHARTS),
+    Key("axis", "axis", "x", "x", "axis", "x axis by step, tokens, FLOPs or time, as far as the log tells", _CHARTS),
     Key(
         "alerts",
         "alerts",

@@ -15,6 +15,8 @@ from trainmon.tui.loading import read_bytes
 from trainmon.tui.row import FAILED, Row
 from trainmon.tui.span import Line, Span, clip, fit, width_of, wrap
 
+_MOST_CHANGES = 8
+
 
 def run_head(row: Row, width: int, glyphs: Glyphs, age_s: float, *, pinned: bool) -> list[Line]:
     """Who, in which state, judged how and why; then how far, how fast, how old."""
@@ -86,10 +88,22 @@ def episode_words(run: str, one: Episode) -> str:
     return printable(words, 2000)
 
 
-def run_extra(run: RunSnapshot, width: int) -> list[Line]:
-    """Where there is room: what to do, the last checkpoint, how many attempts, the facts of the run."""
+def setting(value: float | str) -> str:
+    """A setting as one would write it.
+
+    >>> setting(128.0), setting(0.0003), setting(1.24338e8), setting("bf16")
+    ('128', '0.0003', '124M', 'bf16')
+    """
+    if isinstance(value, str):
+        return printable(value, 60)
+    return numbers.count(value) if abs(value) >= 1e5 else f"{value:.10g}"
+
+
+def run_extra(run: RunSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
+    """Where there is room: what else to do, the last checkpoint, how many attempts, settings and their changes."""
     lines: list[Line] = []
-    if run.actions:
+    explained = " ".join(step.next.lower() for step in run.triage if step.explains)
+    if any(action.lower() not in explained for action in run.actions):  # else it stands right above
         lines += [[], [Span("recommended", "heading")]]
         for number, action in enumerate(run.actions, 1):
             for place, piece in enumerate(wrap(action, width - 3)):
@@ -100,8 +114,10 @@ def run_extra(run: RunSnapshot, width: int) -> list[Line]:
     for number, (first, last) in enumerate(run.attempts[-3:], max(1, len(run.attempts) - 2)):
         facts.append((f"attempt {number}", f"steps {numbers.step(first)}-{numbers.step(last)}"))
     for name, value in run.facts.items():
-        shown = numbers.count(value) if isinstance(value, float) and abs(value) >= 1e4 else str(value)
-        facts.append((printable(name.replace("_", " "), 40), shown))
+        facts.append((printable(name.replace("_", " "), 40), setting(value)))
+    for change in run.setting_changes[-_MOST_CHANGES:]:
+        changed = f"{change.name.replace('_', ' ')} {setting(change.before)} {glyphs.arrow} {setting(change.after)}"
+        facts.append((f"from step {numbers.step(change.step)}", changed))
     facts += [("not checked", f"{name}: {reason}") for name, reason in run.not_checked]
     names = min(18, width // 2)
     for name, text in facts:

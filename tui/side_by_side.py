@@ -91,9 +91,9 @@ def _gap_chart(runs: list[RunSnapshot], axis: str, key: tuple[object, ...], numb
     ]
     if not curves:
         return None
-    newest = ", ".join(f"{curve.label} {float(curve.values[-1]):+.4f}" for curve in curves)
+    newest = "  ".join(f"{curve.label} {float(curve.values[-1]):+.4f}" for curve in curves)
     return Chart(
-        "loss less A's at the same x",
+        "loss minus A's",
         tuple(curves),
         ("gap", *key),
         number=number,

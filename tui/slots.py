@@ -277,7 +277,7 @@ def _title(key: SignalKey) -> str:
 
 def _label_words(key: SignalKey) -> str:
     if key.labels:
-        return printable(",".join(value for _, value in key.labels), 24)
+        return printable(" ".join(f"{name} {value}" if value.isdigit() else value for name, value in key.labels), 24)
     return _title(key)
 
 

@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.control import Control
 from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
 from textual.geometry import Region
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -107,6 +108,11 @@ class ThinCompositor(Compositor):
                 piece = strip if (first, end) == (0, region.width) else strip.crop(first, end)
                 pieces.append((region.x + first, y, piece))
         return pieces
+
+
+def draw_now(screen: Screen[object]) -> None:
+    """Draws what is to be drawn without waiting for the next frame (Textual's own tests do it so)."""
+    screen._on_timer_update()
 
 
 def differing(before: Strip, now: Strip) -> tuple[int, int]:

@@ -1,6 +1,8 @@
-"""What happened to a run that belongs on the x axis of its charts: checkpoints, restarts, changes of LR and batch."""
+"""What happened to a run that belongs on the x axis of its charts: checkpoints, restarts, new LR and settings."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
@@ -11,7 +13,8 @@ from trainmon.tui.axis import Mapping
 from trainmon.tui.chart import Tick
 from trainmon.tui.levels import thinned
 
-CONFIG_SIGNALS = ("batch.size", "batch.tokens", "batch.seq_length")
+_CONFIG = re.compile(r"(?:batch|config|hparams?|hyper_?param\w*|args)[./]|optim\.(?!lr$|loss_scale$|state)")
+_SAME_LR = 0.01  # relative: the same schedule, printed anew
 _MOST_CHANGES = 24  # a batch that changes at every step is no change of the configuration
 _AT_PEAK = 0.999
 _JUMP = 0.1  # of the peak LR, in one step
@@ -20,13 +23,16 @@ _PLATEAU = 0.1  # of all values exactly at the peak: then where it ends is a cha
 
 
 def ticks_of(run: RunSnapshot, along: Mapping | None = None) -> tuple[Tick, ...]:
-    """One tick a checkpoint that the log names with its step, a later attempt, a change of the LR's course or of the
-    batch, a remark in the log book; what is more important later, so that it lies on top."""
+    """One tick a checkpoint that the log names with its step, a later attempt, a change of the LR's course or of
+    a setting, a remark in the log book; what is more important later, so that it lies on top."""
     saved = {note.step for note in run.notes if note.kind == NoteKind.CHECKPOINT_SAVED and note.step is not None}
     found = [(step, "checkpoint") for step in sorted(saved)]
     lr = run.series.get(SignalKey("optim.lr"))
     found += [(step, "lr") for step in (lr_changes(lr) if lr is not None else ())]
-    found += [(step, "config") for step in sorted({step for view in _config(run) for step in config_changes(view)})]
+    changed = {step for view in _config(run) for step in config_changes(view)}
+    changed |= {change.step for change in run.setting_changes}
+    changed |= set(lr_by_attempt(lr)) if lr is not None else set()
+    found += [(step, "config") for step in sorted(changed)]
     found += [(first, "restart") for first, _ in run.attempts[1:]]
     found += [(remark.step, "remark") for remark in run.remarks if remark.step is not None]
     steps = np.array([step for step, _ in found], dtype=np.float64)
@@ -35,7 +41,33 @@ def ticks_of(run: RunSnapshot, along: Mapping | None = None) -> tuple[Tick, ...]
 
 
 def _config(run: RunSnapshot) -> list[SeriesView]:
-    return [view for signal in CONFIG_SIGNALS if (view := run.series.get(SignalKey(signal))) is not None]
+    """The series that log settings: batch and sequence, whatever stands under `config/`, the optimiser's own."""
+    return [view for key, view in run.series.items() if _CONFIG.match(key.signal)]
+
+
+def lr_by_attempt(view: SeriesView) -> tuple[float, ...]:
+    """First steps of the attempts whose learning rate is another than it was before at the same steps.
+
+    >>> steps, lr = np.r_[0.0:100, 80.0:120], np.r_[np.full(100, 1e-3), np.full(40, 5e-4)]
+    >>> attempts = np.r_[np.zeros(100, int), np.ones(40, int)]
+    >>> lr_by_attempt(SeriesView(SignalKey("optim.lr"), "", steps, lr, lr, lr, attempts, np.array([]), 140, 5e-4))
+    (80.0,)
+    """
+    thin = thinned(view)
+    found = []
+    for number in np.unique(thin.attempts)[1:]:
+        new, old = thin.attempts == number, thin.attempts == number - 1
+        if not new.any() or not old.any():
+            continue
+        steps, before = thin.steps[new], thin.steps[old]
+        shared = (steps >= before.min()) & (steps <= before.max())
+        if not shared.any():
+            continue
+        was = np.interp(steps[shared], before, thin.values[old])
+        now = thin.values[new][shared]
+        if float(np.median(np.abs(now - was))) > _SAME_LR * float(np.max(np.abs(was), initial=0.0)):
+            found.append(float(steps[0]))
+    return tuple(found)
 
 
 def lr_changes(view: SeriesView) -> tuple[float, ...]:

@@ -9,17 +9,19 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from trainmon.monitor.finding import Episode
-from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys, numbers
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.run_lines import episode_words, status_line
 from trainmon.tui.screens.filtered import FilteredScreen
 from trainmon.tui.screens.of_run import SNOOZE_S
-from trainmon.tui.span import Line, Span, fit, fit_middle
+from trainmon.tui.span import Line, Span, clip, fit, fit_middle, width_of, wrap
 from trainmon.tui.widgets.filter_bar import FilterBar
 from trainmon.tui.widgets.lines import LineList, look_of
 from trainmon.tui.widgets.panes import TextLines, status_of
+
+_ROOMY = 20  # rows from which the episode at the cursor is told in full
 
 
 class Entry(NamedTuple):
@@ -94,17 +96,37 @@ def entry_line(entry: Entry, width: int, now: float, glyphs: Glyphs, *, at_curso
     """Severity, status, run, step, what."""
     run, one = entry
     status = status_of(one, now)
-    name = 16 if width < 110 else 28
+    name, step = (16, 10) if width < 110 else (28, 12)
     since = f"step {numbers.step(one.first_step)}"
     line = [
         Span(glyphs.cursor if at_cursor else " ", "key"),
         Span(f" {glyphs.severities[one.severity]} {one.severity.name:<4} ", one.severity.name.lower()),
         Span(f"{status:<9} ", "value" if status == "open" else "muted"),
         Span(fit_middle(run.name, name, glyphs.ellipsis) + " ", "title"),
-        Span(fit(since, 12, glyphs.ellipsis) + " "),
+        Span(fit(since, step, glyphs.ellipsis) + " "),
     ]
-    room = max(1, width - 8 - 10 - name - 1 - 13)
+    room = max(1, width - width_of(line))
     return [*line, Span(fit(one.what or one.kind, room, glyphs.ellipsis))]
+
+
+def detail_lines(entry: Entry, run: RunSnapshot, width: int) -> list[Line]:
+    """What, where and what to do, in four lines; what is too long for its lines is on the screen of the evidence."""
+    one = entry.episode
+    last = f"-{numbers.step(one.last_step)}" if one.last_step > one.first_step else ""
+    steps = f"steps {numbers.step(one.first_step)}{last}" if last else f"step {numbers.step(one.first_step)}"
+    where = f"{one.signal}, {steps}" + (f", {one.path} line {one.line}" if one.path and one.line > 0 else "")
+    todo = next((check.next for check in run.checks if check.id == one.check), "")
+    parts = (("what", one.what or one.kind, "text", 1), ("where", where, "muted", 1), ("next", todo, "value", 2))
+    lines: list[Line] = []
+    for label, text, style, rows in parts:
+        pieces = wrap(text, width - 8)
+        if len(pieces) > rows:
+            pieces = [*pieces[: rows - 1], clip(" ".join(pieces[rows - 1 :]), width - 8)]
+        lines += [
+            [Span(f" {label if place == 0 else '':<5} ", "key"), Span(piece, style)]
+            for place, piece in enumerate(pieces)
+        ]
+    return lines
 
 
 class AlertsScreen(FilteredScreen):
@@ -121,6 +143,7 @@ class AlertsScreen(FilteredScreen):
         """Counts, list, status, filter."""
         yield TextLines(1, "bar", id="head")
         yield AllAlerts(id="all")
+        yield TextLines(4, "bar", id="detail")
         yield TextLines(1, id="status")
         yield FilterBar("words of the run, the signal or the text", id="filter")
 
@@ -144,6 +167,20 @@ class AlertsScreen(FilteredScreen):
         nothing = "no alert holds these words" if self.words else "nothing unusual so far"
         self.pane.show(entries, self.monitor.clock.wall(), nothing)
         self.query_one("#status", TextLines).show([status_line(fleet, self.app.size.width, self.glyphs)])
+        self._draw_detail()
+
+    def _draw_detail(self) -> None:
+        """The whole of the episode at the cursor, and what its check says to do."""
+        detail, entry = self.query_one("#detail", TextLines), self.pane.current
+        row = self.subject_row()
+        detail.display = entry is not None and row is not None and self.app.size.height >= _ROOMY
+        if entry is not None and row is not None:
+            detail.show(detail_lines(entry, row.run, self.app.size.width))
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """The detail follows."""
+        event.stop()
+        self._draw_detail()
 
     def subject(self) -> RunId | None:
         """The run of the episode under the cursor."""

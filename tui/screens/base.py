@@ -18,6 +18,7 @@ from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.run_lines import run_words
 from trainmon.tui.span import Span
+from trainmon.tui.state import Layout
 from trainmon.tui.thin import ThinCompositor
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.fleet_table import BriefList
@@ -128,9 +129,13 @@ class MonitorScreen(Screen[None]):
         """The widgets are there now; everything is drawn once the first size is known."""
         self._parts = len(self.walk_children())
         self._take_keys()
+        self.recall(self.monitor.arranged)
         self._begin()
         self._begun.set()
         self.call_after_refresh(self._begin)
+
+    def recall(self, kept: Layout) -> None:
+        """Arranges the screen as it was left last time; the pane that had all the room is seen to by the base."""
 
     def _take_keys(self) -> None:
         """The keys of the user's configuration in place of those of the class."""
@@ -148,6 +153,9 @@ class MonitorScreen(Screen[None]):
         panes = self.panes()
         if panes and self.focused is None:
             self.set_focus(panes[0], scroll_visible=False)
+            kept = self.monitor.arranged.full.get(self.KIND)
+            if (pane := next((one for one in panes if one.id == kept), None)) is not None:
+                self.focus_full(pane)
         self.show(self.monitor.fleet)
 
     async def settled(self) -> None:
@@ -290,6 +298,8 @@ class MonitorScreen(Screen[None]):
         if self.maximized is not None:
             self.maximized.styles.width = self.maximized.styles.height = None  # as the style sheet says, until drawn
         self.maximized = pane
+        full = {kind: name for kind, name in self.monitor.arranged.full.items() if kind != self.KIND}
+        self.monitor.keep_layout(full=full if pane is None or pane.id is None else {**full, self.KIND: pane.id})
         if pane is not None:
             pane.styles.width = pane.styles.height = "1fr"
             self.set_focus(pane, scroll_visible=False)

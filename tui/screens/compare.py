@@ -24,6 +24,7 @@ from trainmon.tui.side_by_side import (
     without,
 )
 from trainmon.tui.span import Line, Span, clip, width_of
+from trainmon.tui.state import Layout
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.panes import TextLines, TextList
 
@@ -74,9 +75,16 @@ class CompareScreen(Charted):
         self.sized(pane, height=min(len(table), max(4, self.app.size.height // 3)))
         pane.show(table)
 
+    def recall(self, kept: Layout) -> None:
+        """One chart or side by side, by which axis, and how charts are looked at."""
+        self.apart, self.axis = kept.apart, kept.compared_by if kept.compared_by in AXES else None
+        self.grid.look(self.monitor.view)
+
     def _axis_of(self, runs: list[RunSnapshot]) -> str:
         """The axis that was chosen; until one is, what the runs ask for, as far as they are read by now."""
-        return self.axis or (best_axis(runs) if runs else "step")
+        if self.axis is not None and not without(runs, self.axis):
+            return self.axis
+        return best_axis(runs) if runs else "step"
 
     def _compared(self, runs: list[RunSnapshot], axis: str) -> Comparison:
         """What `trainmon compare` says; worked out anew for new values every few seconds at most."""
@@ -102,6 +110,7 @@ class CompareScreen(Charted):
     def action_view(self) -> None:
         """All in one chart, or one beside the other."""
         self.apart = not self.apart
+        self.monitor.keep_layout(apart=self.apart)
         self.show(self.monitor.fleet)
 
     def action_axis(self) -> None:
@@ -111,6 +120,7 @@ class CompareScreen(Charted):
         after = AXES[AXES.index(axis) + 1 :] + AXES[: AXES.index(axis) + 1]
         lacking = {one: names for one in AXES if (names := without(runs, one))}
         self.axis = next(one for one in after if one not in lacking)
+        self.monitor.keep_layout(compared_by=self.axis)
         if lacking:
             words = (f"{', '.join(names[:3])}: {self._why_not(names[0], one)}" for one, names in lacking.items())
             self.notify(f"no axis by {'; '.join(words)}", markup=False)

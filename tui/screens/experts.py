@@ -20,6 +20,7 @@ from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.screens.layers import AT_MOST_EVERY_S, size_key
 from trainmon.tui.slots import series_chart, title_of, x_name
 from trainmon.tui.span import Line, Span, fit
+from trainmon.tui.state import Layout
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.heat_pane import FRAME_ROWS, HeatPane, heat_spans
 from trainmon.tui.widgets.lines import LineList, look_of
@@ -179,6 +180,11 @@ class ExpertsScreen(RunCharted):
         self._found: tuple[Hashable, float, tuple[Layer, ...], tuple[Odd, ...]] = (None, 0.0, (), ())
         self._map: tuple[Hashable, float, HeatMap | None] = (None, 0.0, None)
 
+    def recall(self, kept: Layout) -> None:
+        """Loads or their relation to the mean, and how charts are looked at."""
+        self.by_change = not kept.values.get(self.KIND, False)
+        self.grid.look(self.monitor.view)
+
     def content(self) -> ComposeResult:
         """Matrix, map and odd ones, balance over time."""
         yield LoadMatrix(id="matrix")
@@ -219,8 +225,9 @@ class ExpertsScreen(RunCharted):
             heat.show(None, (), [Span(" experts by step", "title", "bar")], "", nothing)
             return
         heat.labels = layer.experts
-        how = "expert by step, against the mean" if self.by_change else "expert by step, load"
-        title = [Span(f" layer {layer.name or 'all'}", "title", "bar"), Span(f"  {how}, w other way", "muted", "bar")]
+        other = f"{self.shown_key('heat')} {'loads' if self.by_change else 'against the mean'}"
+        how = "experts against the mean" if self.by_change else "load of each expert"
+        title = [Span(f" layer {layer.name or 'all'}", "title", "bar"), Span(f"  {how}  {other}", "muted", "bar")]
         heat.show(self._heat(heat, layer), layer.experts, title, layer.views[0].unit, "nothing logged yet")
 
     def _charts(self, run: RunSnapshot, layer: str) -> tuple[Chart, ...]:
@@ -268,6 +275,7 @@ class ExpertsScreen(RunCharted):
     def action_heat(self) -> None:
         """By load, or against the mean of the layer."""
         self.by_change = not self.by_change
+        self.monitor.keep_layout(values={**self.monitor.arranged.values, self.KIND: not self.by_change})
         self.show(self.monitor.fleet)
 
     def action_open(self) -> None:

@@ -78,7 +78,11 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs, key_map: KeyMap) -> li
         (glyphs.ticks["restart"], "key", "under a chart: a restart"),
         (glyphs.ticks["remark"], "key", "under a chart: a note (trainmon note)"),
         (glyphs.ticks["lr"], "note", "under a chart: the LR ends its warm-up or plateau, or jumps"),
-        (glyphs.ticks["config"], "note", "under a chart: batch size or sequence length changes"),
+        (
+            glyphs.ticks["config"],
+            "note",
+            "under a chart: a setting changes (batch, LR of a new attempt, any that the log tells)",
+        ),
         (f"{glyphs.turn[0]}{glyphs.turn[-1]}", "turn8", "on a map of changes: far below, far above"),
         (glyphs.pin, "key", "pinned run; in a log, the line you came for"),
     )

@@ -20,6 +20,7 @@ from trainmon.tui.row import RunId
 from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.slots import series_chart, x_name
 from trainmon.tui.span import Line, Span, clip, fit
+from trainmon.tui.state import Layout
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.heat_pane import FRAME_ROWS, HeatPane
 from trainmon.tui.widgets.lines import LineList, look_of
@@ -83,8 +84,8 @@ def mover_line(one: Mover, unit: str, width: int, glyphs: Glyphs, *, at_cursor: 
         Span(f"{fit(one.layer, 5, right=True)} ", "title"),
         Span(f"{fit(by, 7, right=True)} ", "value"),
     ]
-    since = f"since step {numbers.step(one.since)}" if width >= 46 else f"@{numbers.count(one.since)}"
-    text = f"{before} {glyphs.arrow} {now} {since}"
+    since = f" since step {numbers.step(one.since)}" if width >= 46 else ""
+    text = f"{before} {glyphs.arrow} {now}{since}"
     return [*head, Span(clip(text, max(1, width - 15), glyphs.ellipsis), "muted")]
 
 
@@ -106,6 +107,11 @@ class LayersScreen(RunCharted):
         self.families: tuple[Family, ...] = ()
         self._found: tuple[RunSnapshot, tuple[Family, ...]] | None = None
         self._map: tuple[Hashable, float, HeatMap | None, tuple[Mover, ...]] = (None, 0.0, None, ())
+
+    def recall(self, kept: Layout) -> None:
+        """Values or changes, and how charts are looked at."""
+        self.by_change = not kept.values.get(self.KIND, False)
+        self.grid.look(self.monitor.view)
 
     def content(self) -> ComposeResult:
         """The map; under it the curve of the layer at the cursor and the top movers."""
@@ -135,7 +141,9 @@ class LayersScreen(RunCharted):
             self._found = (run, families(run))
         self.families = self._found[1]
         if self.current is None:
-            self.family = self.families[0].id if self.families else ""
+            kept = self.monitor.arranged.family
+            ids = [one.id for one in self.families]
+            self.family = kept if kept in ids else ids[0] if ids else ""
         family = self.current
         if family is None:
             words = "no per-layer values in this log; log update.ratio or AbsMax by layer every 100 steps"
@@ -186,13 +194,15 @@ class LayersScreen(RunCharted):
 
     def _title(self, family: Family) -> Line:
         place = self.families.index(family) + 1
-        how = "each against its own usual level" if self.by_change else "values"
-        more = f"  family {place} of {len(self.families)}, v next" if len(self.families) > 1 else ""
+        view, heat = self.shown_key("view"), self.shown_key("heat")
+        how, other = ("against its usual level", "values") if self.by_change else ("values", "changes")
+        more = f"{place} of {len(self.families)}: {view} next family, " if len(self.families) > 1 else ""
         known = BY_ID.get(family.signal)
         unit = f" [{family.unit}]" if family.unit and known is not None else ""
         return [
             Span(f" {family.title}{unit}", "title", "bar"),
-            Span(f"  {len(family.layers)} layers, {how}, w other way{more}", "muted", "bar"),
+            Span(f"  {len(family.layers)} layers {how}  ", "muted", "bar"),
+            Span(f"{more}{heat} {other}", "faint", "bar"),
         ]
 
     def look_changed(self) -> None:
@@ -206,11 +216,13 @@ class LayersScreen(RunCharted):
         if self.families:
             ids = [one.id for one in self.families]
             self.family = ids[(ids.index(self.family) + 1) % len(ids)] if self.family in ids else ids[0]
+            self.monitor.keep_layout(family=self.family)
             self.show(self.monitor.fleet)
 
     def action_heat(self) -> None:
         """By value, or each layer against its own usual level."""
         self.by_change = not self.by_change
+        self.monitor.keep_layout(values={**self.monitor.arranged.values, self.KIND: not self.by_change})
         self.show(self.monitor.fleet)
 
     def action_open(self) -> None:

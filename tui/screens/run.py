@@ -15,6 +15,7 @@ from trainmon.tui.row import RunId
 from trainmon.tui.run_lines import episode_words, run_extra, run_words
 from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.slots import FirstScreen, added_charts, first_screen
+from trainmon.tui.state import Layout
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
 from trainmon.tui.widgets.panes import AlertPane, TextLines, TriagePane
@@ -40,6 +41,12 @@ class RunScreen(RunCharted):
         self._drawn_run: RunSnapshot | None = None
         self._drawn_by: tuple[object, ...] = ()
         self._first: FirstScreen = FirstScreen((), ())
+        self._to_enlarge = ""
+
+    def recall(self, kept: Layout) -> None:
+        """The chart that had all the room, and how charts are looked at."""
+        self._to_enlarge = kept.enlarged.get(self.KIND, "")
+        self.charts.look(self.monitor.view)
 
     def content(self) -> ComposeResult:
         """Charts and triage beside each other, alerts across the foot."""
@@ -71,8 +78,6 @@ class RunScreen(RunCharted):
 
     def draw_run(self, run: RunSnapshot, fleet: FleetSnapshot) -> None:
         """See `RunBound`."""
-        if self._drawn_run is None:
-            self.charts.look(self.monitor.view)
         drawn_by = (self.axis(), *self.monitor.added)
         if run is not self._drawn_run or drawn_by != self._drawn_by:
             self._drawn_run, self._drawn_by, self._first = run, drawn_by, self._charts_of(run)
@@ -88,11 +93,15 @@ class RunScreen(RunCharted):
             side = max(32, min(56, width * 36 // 100))
             self.sized(self.triage, width=side)
             self.sized(self.alerts, height=max(4, min(len(run.episodes) + 1, height // 4)))
-            self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
+            self.triage.show(run.triage, self.run_id, run_extra(run, side - 2, self.glyphs))
         self.charts.show(first.charts, first.absent, self._urgent(run), nothing)
         if compact:
             self.query_one("#signals", SignalStrip).show((*self.charts.left_out, *first.absent))
         self.alerts.show(run.episodes, self.monitor.clock.wall())
+        if self._to_enlarge:
+            number, self._to_enlarge = self._to_enlarge, ""
+            if any(chart.number == number for chart in first.charts):
+                self.action_chart(number)
 
     def _charts_of(self, run: RunSnapshot) -> FirstScreen:
         """The nine, and those that were added."""
@@ -104,7 +113,7 @@ class RunScreen(RunCharted):
         width, height = self.app.size
         side = max(28, min(40, width * 42 // 100))
         self.sized(self.triage, width=side)
-        self.triage.show(run.triage, self.run_id, run_extra(run, side - 2))
+        self.triage.show(run.triage, self.run_id, run_extra(run, side - 2, self.glyphs))
         step = self.triage.current
         if step is None:
             return
@@ -157,6 +166,8 @@ class RunScreen(RunCharted):
         opening = number != self.charts.enlarged
         self.set_class(opening, "-enlarged")
         self.charts.enlarge(number)
+        kept = {kind: one for kind, one in self.monitor.arranged.enlarged.items() if kind != self.KIND}
+        self.monitor.keep_layout(enlarged={**kept, self.KIND: number} if opening else kept)
         if opening:
             self.set_focus(self.charts, scroll_visible=False)
         else:

@@ -9,10 +9,11 @@ from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, TriageStep
 from trainmon.tui import evidence, keys
 from trainmon.tui.chart_view import ChartView
 from trainmon.tui.columns import VERDICT_STYLES
+from trainmon.tui.limits import limit_lines
 from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.charted import RunCharted
-from trainmon.tui.span import Line, Span, clip, wrap
+from trainmon.tui.span import Line, Span, wrap
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
 from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar, newest_first
@@ -93,11 +94,8 @@ class TriageScreen(RunCharted):
         for label, text, style in found:
             for index, piece in enumerate(wrap(text, width - 8)):
                 lines.append([Span(f" {label if index == 0 else '':<5} ", "key"), Span(piece, style)])
-        if self.app.size.height >= 30 or len(lines) <= _FEW_LINES:  # on a small terminal the charts need the lines
-            lines += [
-                [Span(" limit ", "key"), Span(clip(text, width - 8), "muted")] for text in self._limits(run, step)
-            ]
-        return lines
+        rows = 4 if self.app.size.height >= 36 else 2 if len(lines) <= _FEW_LINES else 1
+        return [*lines, *limit_lines(run, step, width, rows, glyphs)]
 
     def _where(self, run: RunSnapshot, step: TriageStep) -> str:
         on = self.shown_key("step.next")
@@ -108,15 +106,6 @@ class TriageScreen(RunCharted):
             return f"{on} next step"
         after = run.triage.index(step) > run.triage.index(explaining)
         return f"{explaining.title} explains the symptom already" if after else f"not the cause; {on} goes on"
-
-    def _limits(self, run: RunSnapshot, step: TriageStep) -> list[str]:
-        """The thresholds of the checks whose episodes the step names."""
-        checks = {one.check for one in run.episodes if one.id in step.episodes}
-        return [
-            ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in used)
-            for check in run.checks
-            if check.id in checks and (used := check.thresholds.items())
-        ][:2]
 
     def episode_id(self) -> str | None:
         """The newest episode of the step."""

@@ -88,19 +88,26 @@ class TriagePane(LineList):
         self.extra: list[Line] = []
         self.detail_shown = True
         self._run: Hashable = None
+        self._chosen = False
 
     def show(self, steps: tuple[TriageStep, ...], run: Hashable, extra: list[Line] | None = None) -> None:
-        """For a run not shown before the cursor goes to the step that explains it. `extra` stands under the detail."""
+        """The cursor is on the step that explains the run until it is moved. `extra` stands under the detail."""
         if extra is not None and extra != self.extra:
             self.extra = extra
             self._drawn = []
         if run != self._run:
-            self._run = run
+            self._run, self._chosen = run, False
+        if not self._chosen:
             self.cursor = next((i for i, step in enumerate(steps) if step.explains), 0)
         if steps != self.steps:
             self.steps = steps
             self._drawn = []
         self.redraw()
+
+    def move_to(self, index: int) -> None:
+        """See `LineList`."""
+        self._chosen = True
+        super().move_to(index)
 
     @property
     def current(self) -> TriageStep | None:
