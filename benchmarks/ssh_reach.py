@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.sshd import Sshd, program
-from tests.tails.ssh.server import Near, bare_path, options_for, readers, server
+from tests.tails.ssh.server import Near, bare_path, options_for, server
 
 COUNTS = (1, 100, 300)
 _TICK_S = os.sysconf("SC_CLK_TCK")
@@ -38,7 +38,9 @@ def main() -> None:
         with server(home / "s") as far, server(home / "b", path=bare_path(home)) as bare:
             latency(far, bare, home, appends=40 if quick else 150)
             backfill(far, bare, home, size=64 << 20 if quick else 256 << 20)
-            idle(far, home, seconds=5.0 if quick else 20.0)
+            for name, each in (("python3", far), ("sh", bare)):
+                idle(each, home, name, seconds=5.0 if quick else 20.0)
+            idle_peers(far, home, seconds=5.0 if quick else 20.0)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -221,14 +223,10 @@ def fill(far: Sshd, path: Path, size: int) -> float:
 # -- at rest -----------------------------------------------------------------------------------------------------
 
 
-def idle(far: Sshd, home: Path, seconds: float) -> None:
+def idle(far: Sshd, home: Path, side: str, seconds: float) -> None:
     """What 100 files cost in which nothing happens."""
-    folder = home / "idle"
-    folder.mkdir()
-    paths = [folder / f"run{number}.log" for number in range(100)]
-    for path in paths:
-        path.write_bytes(b"begin\n")
-    print(f"\n{'100 idle files':30s} {'there %':>8s} {'here %':>8s} {'bytes/s':>8s}")
+    paths = idle_files(home)
+    print(f"\n{'100 idle files, ' + side + ' there':30s} {'there %':>8s} {'here %':>8s} {'bytes/s':>8s}")
     near = Near(options_for(far))
     files = [near.follow(path) for path in paths]
     for got in files:
@@ -236,15 +234,36 @@ def idle(far: Sshd, home: Path, seconds: float) -> None:
     time.sleep(1.0)
     for label, pause in (("trainmon, just written to", 0.0), ("trainmon, quiet for 31 s", 31.0)):
         time.sleep(pause)
-        there = sum(map(cpu_s, readers(far)))
+        there = there_s(far)
         here, came = time.process_time(), near.host.read_bytes
         began = time.perf_counter()
         time.sleep(seconds)
         took = time.perf_counter() - began
-        there = 100 * (sum(map(cpu_s, readers(far))) - there) / took
+        there = 100 * (there_s(far) - there) / took
         here = 100 * (time.process_time() - here) / took
         print(f"{label:30s} {there:8.2f} {here:8.2f} {(near.host.read_bytes - came) / took:8.1f}", flush=True)
     near.close()
+
+
+def idle_files(home: Path) -> list[Path]:
+    """A hundred logs of one line."""
+    folder = home / "idle"
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"run{number}.log" for number in range(100)]
+    for path in paths:
+        path.write_bytes(b"begin\n")
+    return paths
+
+
+def there_s(far: Sshd) -> float:
+    """Seconds of a core that all has used which runs there for a connection, but for sshd itself."""
+    pids = [pid for pid in far.connections() if not Path(f"/proc/{pid}/comm").read_text().startswith("sshd")]
+    return sum(cpu_s(pid, with_children=True) for pid in pids)
+
+
+def idle_peers(far: Sshd, home: Path, seconds: float) -> None:
+    """The same of the others."""
+    paths = idle_files(home)
     with contextmanager(tail)(far, paths):
         pids = [pid for pid in far.connections() if Path(f"/proc/{pid}/comm").read_text().strip() == "tail"]
         used, began = sum(map(cpu_s, pids)), time.perf_counter()
@@ -264,13 +283,13 @@ def idle(far: Sshd, home: Path, seconds: float) -> None:
         thread.join(5.0)
 
 
-def cpu_s(pid: int) -> float:
-    """Seconds of a core that a process has used."""
+def cpu_s(pid: int, *, with_children: bool = False) -> float:
+    """Seconds of a core that a process has used, and those of its children that have ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICK_S
+    return sum(map(int, fields[11 : 15 if with_children else 13])) / _TICK_S
 
 
 if __name__ == "__main__":

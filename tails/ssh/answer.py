@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import zlib
 from dataclasses import dataclass
@@ -123,6 +124,17 @@ def piece_of(payload: bytes) -> Piece:
     return Piece(0, status_of(line.split(b" ")), body)
 
 
+def settled(before: Piece, after: bytes) -> Piece:
+    """A part with its padding taken off: what the file still held when it had been read, if it is the same file."""
+    if not re.fullmatch(rb"[0-9a-f. ]+", after):
+        return Piece(errno.ENOENT)
+    status = status_of(after.split(b" "))
+    assert before.status is not None
+    if status.identity != before.status.identity or status.size < before.status.size:
+        return Piece(errno.EAGAIN)
+    return before
+
+
 def entries_of(payload: bytes) -> list[Entry]:
     """The payload of L. One whose parts do not fit together (the directory changed meanwhile) gives nothing."""
     links, _, rest = payload.partition(b"\n")
@@ -155,3 +167,9 @@ def result_of(payload: bytes) -> tuple[int, bytes, bytes]:
         raise BadAnswer("it told the end of a program without its status")
     length = number(words[1])
     return number(words[0]), body[:length], body[length:]
+
+
+def silence_of(payload: bytes) -> tuple[bytes, float]:
+    """The payload of Q: a mount, and for how many seconds it has not answered (0: it does again)."""
+    seconds, _, mount = payload.partition(b" ")
+    return mount[:4096], float(number(seconds))

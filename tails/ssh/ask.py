@@ -17,9 +17,9 @@ from trainmon.tails.ssh.answer import (
     number,
     piece_of,
     result_of,
+    settled,
 )
 from trainmon.tails.ssh.frame import Frame, escaped, word
-from trainmon.tails.ssh.side import settled
 
 MAX_ENTRIES = 100_000
 MAX_MATCHES = 10_000

@@ -1,23 +1,48 @@
-# The reader for a host without python3: POSIX sh, and stat, head, tail, cat of coreutils (or busybox). It does what it is
-# told, a line at a time, and sends packets as `frame` and `far_python` describe them. It only reads files, writes none,
+# The reader for a host without python3: POSIX sh, and stat, head, tail, dd, cat of coreutils (or busybox). It does what it
+# is told, a line at a time, and sends packets as `frame` and `far_python` describe them. It only reads files, writes none,
 # and ends when its stdin ends, or when it has heard nothing for a minute (a background sleep ends it).
 #
-#   w FILE PATH      t NUMBER          stat all files: "T NUMBER files newline stats", or "=" when nothing changed
+#   w FILE PATH      t NUMBER          stat all files: "T NUMBER lines of FILE stat, or FILE alone where nothing is", or "="
 #   u FILE           p NUMBER          h NUMBER "seconds"
-#   k NUMBER PATH OFFSET LENGTH        K NUMBER stat newline bytes (zeros where the file shrank meanwhile), k NUMBER stat after
+#   f NUMBER                           from now on "T 0 ..." comes unasked: F NUMBER "1" where tail tells of growth, then
+#                                      "FILE MOUNT" for each file on a mount that may hang; H 0 "MOUNT" when that answers
+#   d NUMBER FILE OFFSET LENGTH        P NUMBER bytes (zeros where the file shrank meanwhile), k NUMBER "stat" or "errno"
+#   k NUMBER PATH OFFSET LENGTH        K NUMBER stat newline bytes, then k as above
 #   l NUMBER PATH    b NUMBER PATTERN  x NUMBER SECONDS WORD...
 #   n NUMBER PATH    B for each path that begins with it, then b
+#
+# Two shells: `relay` passes commands on to `loop` through a pipe, into which those who watch files in the background
+# write too: "!" (tail saw something), "?" (tail has ended), "g FILE STAT" and "H MOUNT" (from a mount that may hang).
 IFS=' '
+newline='
+'
 set -f
 files=
-last=none
-known=none
-guard=
+known=
+here=
+missing=
+words=
+points=
 beats=0
+guard=
+helpers=
 mtime=%Y000000000
 case $(stat -c %.9Y / 2>/dev/null) in
 *[0-9].[0-9]*) mtime=%.9Y ;; # GNU: to the nanosecond
 esac
+form="%d %i %s $mtime %f"
+seeks=$(printf abcd | dd iflag=skip_bytes,count_bytes,fullblock skip=1 count=2 bs=8 2>/dev/null)
+follows=
+case $(tail --version </dev/null 2>/dev/null) in
+*coreutils*) follows=1 ;;
+esac
+while read -r _ _ _ _ point rest; do
+  case ${rest##* - } in
+  nfs* | lustre* | gpfs* | beegfs* | cifs* | smb* | ceph* | 9p* | afs* | panfs* | weka* | gluster* | virtiofs* | fuse* | orangefs* | pvfs*)
+    points="$points${point%%\\*}$newline"
+    ;;
+  esac
+done 2>/dev/null </proc/self/mountinfo
 
 packet() { # kind number payload
   printf '%s %08x %08x\n%s' "$1" "$2" "${#3}" "$3"
@@ -28,46 +53,123 @@ plain() { # undoes \0ooo; the dot keeps line ends at the end
   plain=${plain%.}
 }
 
+mount_of() { # path: sets `mount` to the file system under it that may hang, if any
+  mount=
+  case $1 in
+  /*) whole=$1 ;;
+  *) whole=$PWD/${1#./} ;;
+  esac
+  IFS=$newline
+  for point in $points; do
+    case $whole in
+    "${point%/}"/*) mount=$point ;;
+    esac
+  done
+  IFS=' '
+}
+
 look() {
-  stat -L -c "%d %i %s $mtime %f" "$1" 2>/dev/null
+  stat -L -c "$form" "$1" 2>/dev/null
 }
 
 trouble() { # an errno for a path that cannot be read
   if [ ! -e "$1" ]; then echo 2; elif [ ! -r "$1" ]; then echo 13; else echo 5; fi
 }
 
-watch_over() {
-  if [ -n "$guard" ]; then kill "$guard" 2>/dev/null; fi
-  (
-    sleep 60 &
-    sleeper=$!
-    trap 'kill $sleeper; exit 0' TERM
-    wait $sleeper
-    kill -9 $$
-  ) </dev/null >/dev/null 2>&1 &
-  guard=$!
-}
-
-present() { # sets `here`: those of the files that are there
-  here=
-  for file in $files; do
+find_new() { # forgets `known` when a file is there that was not
+  for file in $missing; do
     eval "path=\$path_$file"
-    if [ -f "$path" ]; then
-      if [ -r "$path" ]; then true <"$path"; fi # opening is what refreshes attributes over NFS
-      here="$here $file"
-    elif [ -e "$path" ]; then
-      here="$here $file"
+    if [ -e "$path" ]; then
+      known=
+      return
     fi
-  done 2>/dev/null
+  done
 }
 
-tell() { # paths
+sort_out() { # sets `here` and `missing`; `words`: the paths of the former, for eval
+  here=
+  missing=
+  words=
+  gone=
+  for file in $files; do
+    eval "path=\$path_$file mount=\$mount_$file"
+    if [ -n "$mount" ]; then continue; fi
+    if [ -e "$path" ]; then
+      here="$here $file"
+      words="$words \"\$path_$file\""
+    else
+      missing="$missing $file"
+      eval "old=\$told_$file told_$file=gone"
+      if [ "$old" != gone ]; then gone="$gone$file$newline"; fi
+    fi
+  done
+  known=1
+}
+
+tell() { # number paths: what is new of them; forgets `known` when one of them is not there
+  number=$1
+  shift
+  count=$#
   now=
-  if [ $# -gt 0 ]; then now=$(stat -L -c "%d %i %s $mtime %f" "$@" 2>/dev/null); fi
-  now="$here
-$now"
-  if [ "$now" = "$last" ]; then packet T "$number" =; else packet T "$number" "$now"; fi
+  if [ "$count" -gt 0 ]; then
+    now=$(stat -L -c "$form" "$@" 2>/dev/null) || known=
+  fi
+  if [ "$now" = "$last" ] && [ -z "$gone" ] && [ -n "$known" ]; then
+    packet T "$number" =
+    return
+  fi
+  IFS=$newline
+  set -- $now
+  IFS=' '
+  if [ $# -ne "$count" ]; then # one went away just then
+    known=
+    return
+  fi
   last=$now
+  told=$gone
+  gone=
+  for file in $here; do
+    eval "old=\$told_$file"
+    if [ "$1" != "$old" ]; then
+      eval "told_$file=\$1"
+      told="$told$file $1$newline"
+    fi
+    shift
+  done
+  known=1
+  packet T "$number" "${told:-=}"
+}
+
+pour() { # path offset count: so many bytes, with zeros where the file has no more; sets `got` to how many were there
+  got=$3
+  if [ "$3" -eq 0 ]; then return; fi
+  if [ "$seeks" = bc ]; then
+    said=$(dd if="$1" bs=131072 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock 2>&1 >&3)
+    case $said in
+    *"$newline$3 byte"*) return ;;
+    *records\ out"$newline"*)
+      got=${said##*records out"$newline"}
+      got=${got%% *}
+      ;;
+    *) got=0 ;;
+    esac
+    head -c $(($3 - got)) /dev/zero
+  else
+    { tail -c +$(($2 + 1)) -- "$1" | head -c "$3"; cat /dev/zero; } 2>/dev/null | head -c "$3"
+  fi
+}
+
+data() { # number file offset count: of a file that is watched
+  eval "path=\$path_$2"
+  printf 'P %08x %08x\n' "$1" "$4"
+  if [ -f "$path" ] && [ -r "$path" ]; then pour "$path" "$3" "$4"; else got=-1 && head -c "$4" /dev/zero; fi
+  if [ "$got" -eq "$4" ]; then
+    packet k "$1" "$(look "$path")"
+  elif [ "$got" -ge 0 ] && [ -e "$path" ]; then
+    packet k "$1" 11
+  else
+    packet k "$1" "$(trouble "$path")"
+  fi
 }
 
 part() { # number path offset length
@@ -96,9 +198,7 @@ part() { # number path offset length
   if [ $((at + count)) -gt "$size" ]; then count=$((size - at)); fi
   if [ "$count" -lt 0 ]; then count=0; fi
   printf 'K %08x %08x\n%s\n' "$1" $((${#status} + 1 + count)) "$status"
-  if [ "$count" -gt 0 ]; then
-    { tail -c +$((at + 1)) -- "$2" | head -c "$count"; cat /dev/zero; } 2>/dev/null | head -c "$count"
-  fi
+  pour "$2" "$at" "$count"
   packet k "$1" "$(look "$2")"
 }
 
@@ -115,17 +215,17 @@ $names"
 list() { # number path
   number=$1
   folder=$2
-  here=$(stat -L -c '%d %i' -- "$folder" 2>/dev/null)
-  if [ -z "$here" ]; then
+  place=$(stat -L -c '%d %i' -- "$folder" 2>/dev/null)
+  if [ -z "$place" ]; then
     packet M "$number" "$(trouble "$folder") 0 0"
     return
   fi
   if [ ! -d "$folder" ]; then
-    packet M "$number" "20 $here"
+    packet M "$number" "20 $place"
     return
   fi
   if [ ! -r "$folder" ] || [ ! -x "$folder" ]; then
-    packet M "$number" "13 $here"
+    packet M "$number" "13 $place"
     return
   fi
   links=
@@ -146,7 +246,7 @@ list() { # number path
   done
   set -f
   if [ $# -gt 0 ]; then list_part "$number" "$@"; fi
-  packet M "$number" "0 $here"
+  packet M "$number" "0 $place"
 }
 
 matches() { # number pattern: pathname expansion and nothing else
@@ -195,62 +295,79 @@ run() { # number seconds escaped words...
 $out"
 }
 
-watch_over
-while read -r command number rest; do
-  beats=$((beats + 1))
-  if [ "$beats" -ge 20 ]; then
-    beats=0
-    watch_over
-  fi
-  case $command in
-  w)
-    plain "$rest"
-    eval "path_$number=\$plain"
-    files="$files $number"
-    last=none
-    known=none
-    ;;
-  u)
-    kept=
-    for file in $files; do
-      if [ "$file" != "$number" ]; then kept="$kept $file"; fi
-    done
-    files=$kept
-    last=none
-    ;;
-  t)
-    present
-    if [ "$here" != "$known" ]; then # with many files, making the words for stat takes longer than all the rest
-      words=
-      for file in $here; do words="$words \"\$path_$file\""; done
-      eval "set -- $words"
-      known=$here
-    fi
-    tell "$@"
-    ;;
-  p) packet h "$number" "$(date +%s)" ;;
-  k)
-    plain "${rest%% *}"
-    rest=${rest#* }
-    part "$number" "$plain" "${rest% *}" "${rest#* }"
-    ;;
-  l)
-    plain "$rest"
-    list "$number" "$plain"
-    ;;
-  b)
-    plain "$rest"
-    matches "$number" "$plain"
-    ;;
-  n)
-    plain "$rest"
-    beside "$number" "$plain"
-    ;;
-  x)
-    run "$number" $rest
-    ;;
-  *) break ;;
-  esac
-done
-kill "$guard" 2>/dev/null
+loop() {
+  exec 3>&1
+  last=none
+  gone=
+  set --
+  while read -r command number rest; do
+    case $command in
+    w)
+      plain "$rest"
+      mount_of "$plain"
+      eval "path_$number=\$plain mount_$number=\$mount told_$number=none"
+      files="$files $number"
+      known=
+      last=none
+      ;;
+    u)
+      kept=
+      for file in $files; do
+        if [ "$file" != "$number" ]; then kept="$kept $file"; fi
+      done
+      files=$kept
+      known=
+      last=none
+      ;;
+    t | '!')
+      find_new
+      for _ in 1 2; do
+        if [ -z "$known" ]; then # with many files, making the words for stat takes longer than all the rest
+          sort_out
+          eval "set -- $words"
+        fi
+        tell "${number:-0}" "$@"
+        if [ -n "$known" ]; then break; fi
+      done
+      if [ -z "$known" ]; then packet T "${number:-0}" =; fi
+      ;;
+    g) packet T 0 "$number${rest:+ }$rest$newline" ;;
+    H) packet H 0 "$number${rest:+ }$rest" ;;
+    '?') packet F 0 0 ;;
+    f)
+      told=${follows:-0}
+      for file in $files; do
+        eval "mount=\$mount_$file"
+        if [ -n "$mount" ]; then told="$told$newline$file $mount"; fi
+      done
+      packet F "$number" "$told"
+      ;;
+    p) packet h "$number" "${rest:+$(date +%s)}" ;;
+    d) data "$number" $rest ;;
+    k)
+      plain "${rest%% *}"
+      rest=${rest#* }
+      part "$number" "$plain" "${rest% *}" "${rest#* }"
+      ;;
+    l)
+      plain "$rest"
+      list "$number" "$plain"
+      ;;
+    b)
+      plain "$rest"
+      matches "$number" "$plain"
+      ;;
+    n)
+      plain "$rest"
+      beside "$number" "$plain"
+      ;;
+    x)
+      run "$number" $rest
+      ;;
+    *) break ;;
+    esac
+  done
+}
+
+relay | loop
 exit 0

@@ -25,7 +25,8 @@ from trainmon.tails.ssh.link import READY_WITHIN_S, Link, LinkLostError
 from trainmon.tails.ssh.master import Master, explain
 from trainmon.tails.ssh.older import OlderFile
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
-from trainmon.tails.ssh.side import PythonSide, ShellSide, Side
+from trainmon.tails.ssh.shell_side import ShellSide
+from trainmon.tails.ssh.side import PythonSide, Side
 from trainmon.tails.text import printable
 
 T = TypeVar("T")

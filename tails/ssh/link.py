@@ -20,6 +20,7 @@ _MAX_SAID_BYTES = 16 << 10
 _READ_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
+_READERS = {"python": ("far_python.py",), "shell": ("far_relay.sh", "far_shell.sh")}
 
 
 class LinkLostError(Exception):
@@ -142,10 +143,10 @@ class Link:
         side = bytes(self._noise[place + len(mark) : end])
         rest = bytes(self._noise[end + 1 :])
         self._noise.clear()
-        if side not in (b"python", b"shell"):
+        if side.decode("ascii", "replace") not in _READERS:
             raise BadAnswer("it began with something else than the reader")
         self.side = side.decode()
-        program = _program(f"far_{self.side}.{'py' if self.side == 'python' else 'sh'}")
+        program = b"".join(map(_program, _READERS[self.side]))
         self.send(b"%d\n" % len(program) + program)
         return rest
 

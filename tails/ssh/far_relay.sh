@@ -1,0 +1,130 @@
+# The first half of the reader for a host without python3 (`far_shell.sh`): what passes commands on, and what watches files
+# in the background. What they write goes to the reader through one pipe, in lines that are short enough to stay whole.
+
+notify() { # says "!" when one of the files may have grown; for those on mounts that cannot hang
+  set --
+  for file in $files; do
+    eval "plain \"\$code_$file\""
+    mount_of "$plain"
+    if [ -z "$mount" ]; then set -- "$@" "$plain"; fi
+  done
+  me=$(exec sh -c 'echo $PPID')
+  tail -q -n 0 -s 0.25 --pid="$me" -F -- "$@" </dev/null 2>&1 | while :; do
+    case $(dd bs=65536 count=1 2>&1 >/dev/null) in
+    0+0*) break ;;
+    esac
+    echo '!'
+    sleep 0.05
+  done
+  echo '?'
+}
+
+attend() { # mount: says what changes in the files on it, and that it answers
+  set --
+  mine=
+  for file in $files; do
+    eval "plain \"\$code_$file\""
+    mount_of "$plain"
+    if [ "$mount" = "$1" ]; then
+      eval "path_$file=\$plain told_$file=none"
+      mine="$mine $file"
+    fi
+  done
+  still=0
+  while :; do
+    for file in $mine; do
+      eval "path=\$path_$file old=\$told_$file"
+      now=
+      if [ -f "$path" ] && [ -r "$path" ]; then true <"$path"; fi # opening is what refreshes attributes over NFS
+      if [ -e "$path" ]; then now=$(look "$path"); fi
+      if [ "$now" != "$old" ]; then
+        eval "told_$file=\$now"
+        echo "g $file $now"
+        still=0
+      fi
+    done 2>/dev/null
+    echo "H $1"
+    still=$((still + 1))
+    if [ "$still" -lt 40 ]; then sleep 0.25; else sleep 2; fi
+  done
+}
+
+watch_over() {
+  if [ -n "$guard" ]; then kill "$guard" 2>/dev/null; fi
+  (
+    sleep 60 &
+    sleeper=$!
+    trap 'kill $sleeper; exit 0' TERM
+    wait $sleeper
+    kill $helpers "$relay"
+    kill -9 $$
+  ) </dev/null >/dev/null 2>&1 &
+  guard=$!
+}
+
+leave() {
+  kill $guard $helpers 2>/dev/null
+  helpers=
+}
+
+help() { # starts what watches in the background
+  if [ -n "$helpers" ]; then kill $helpers 2>/dev/null; fi
+  helpers=
+  mounts=
+  if [ -n "$points" ]; then
+    for file in $files; do
+      eval "plain \"\$code_$file\""
+      mount_of "$plain"
+      case "$newline$mounts" in
+      *"$newline$mount$newline"*) ;;
+      *) if [ -n "$mount" ]; then mounts="$mounts$mount$newline"; fi ;;
+      esac
+    done
+  fi
+  IFS=$newline
+  for mount in $mounts; do
+    IFS=' '
+    attend "$mount" &
+    helpers="$helpers $!"
+  done
+  IFS=' '
+  if [ -n "$follows" ]; then
+    notify &
+    helpers="$helpers $!"
+  fi
+  watch_over # which ends them too
+}
+
+relay() {
+  relay=$(exec sh -c 'echo $PPID')
+  watch_over
+  while IFS= read -r line; do
+    beats=$((beats + 1))
+    if [ "$beats" -ge 20 ]; then
+      beats=0
+      watch_over
+    fi
+    case $line in
+    w*)
+      rest=${line#w }
+      eval "code_${rest%% *}=\${rest#* }"
+      files="$files ${rest%% *}"
+      ;;
+    u*)
+      kept=
+      for file in $files; do
+        if [ "$file" != "${line#u }" ]; then kept="$kept $file"; fi
+      done
+      files=$kept
+      ;;
+    f*) help ;;
+    esac
+    # What is longer than a pipe takes in one piece must not be cut by what others write.
+    if [ "${#line}" -gt 4000 ]; then
+      kill $helpers 2>/dev/null
+      helpers=
+    fi
+    printf '%s\n' "$line"
+  done
+  leave
+}
