@@ -47,13 +47,21 @@ class _Contributions:
 _CONTRIBUTIONS = _Contributions()
 
 
+def contributions(length: int) -> Words:
+    """(length, 256) what each byte value adds at each place of a string of `length`, its first byte first.
+
+    The sum of a string is the exclusive or of what its bytes add, its first four bytes turned over, turned over.
+    """
+    return _CONTRIBUTIONS.upto(length)[::-1]
+
+
 def masked_crcs(raw: NDArray[np.uint8], starts: NDArray[np.int64], length: int) -> Words:
     """(n,) masked CRC-32C of the `length` bytes of `raw` (at least 4) from each of `starts`.
 
     >>> hex(int(masked_crcs(np.frombuffer(b"123456789", np.uint8), np.array([0]), 9)[0]))
     '0xc78ab0e5'
     """
-    table = _CONTRIBUTIONS.upto(length)[::-1]
+    table = contributions(length)
     out = np.empty(len(starts), np.uint32)
     place = np.arange(length)
     step = max(1, _CELLS // length)

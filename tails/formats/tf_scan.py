@@ -23,8 +23,10 @@ from trainmon.tails.record import Mark, MarkArray
 _WALL, _STEP, _SUMMARY = 0x09, 0x10, 0x2A
 _LARGEST = 1024  # larger events hold no lone scalar
 _CELLS = 1 << 22
+_FEW = 64  # events that are sooner parsed one by one
 _NEW_TEMPLATES = 256  # learnt in one group of events; the rest is parsed one by one
-_PARSED = -1
+_PARSED, _IGNORED = -1, -2
+_OTHER_AXIS = " vs "  # Megatron writes "lm loss" and, at the number of samples seen, "lm loss vs samples"
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -95,6 +97,8 @@ class EventScan:
         for index, (place, joined, step, wall, tag, value) in enumerate(found):
             if not joined:
                 now = None  # damage ends a row
+            if tag == _IGNORED:
+                continue
             if tag != _PARSED:
                 if step != now or tag in filled:
                     now = _begin(out, step, wall, place)
@@ -110,6 +114,8 @@ class EventScan:
                 out.broken.append(place)
                 continue
             for own, number in parsed[2]:
+                if own == _IGNORED:
+                    continue
                 if parsed[1] != now or own in filled:
                     now = _begin(out, parsed[1], parsed[0], place)
                     filled = set()
@@ -138,7 +144,7 @@ class EventScan:
                 column[places[chosen]] = values[chosen]
                 key = self.tags[int(tags[chosen[0]])]
                 columns[key] = column
-                mark = _marks(places[chosen], values[chosen], stop - at)
+                mark = marks_of(places[chosen], values[chosen], stop - at)
                 if mark is not None:
                     marks[key] = mark
             out.append(
@@ -159,6 +165,8 @@ class EventScan:
         count = len(frames.starts)
         steps, tags = np.zeros(count, np.int64), np.full(count, _PARSED, np.int64)
         values, walls = np.zeros(count), np.zeros(count)
+        if count < _FEW:
+            return steps, tags, values, walls
         for size in np.unique(frames.lengths[(frames.lengths > 16) & (frames.lengths <= _LARGEST)]).tolist():
             members = np.flatnonzero(frames.lengths == size)
             for at in range(0, len(members), max(1, _CELLS // size)):
@@ -219,9 +227,17 @@ class EventScan:
             return None
         return event.wall, event.step, [(self._tag(scalar.tag), scalar.value) for scalar in event.scalars]
 
+    def tag_of(self, name: str) -> int | None:
+        """The number of a tag; None for one that repeats another over another axis."""
+        number = self._tag(name)
+        return None if number == _IGNORED else number
+
     def _tag(self, name: str) -> int:
         number = self._tag_ids.get(name)
         if number is None:
+            base, on_other_axis, _ = name.rpartition(_OTHER_AXIS)
+            if on_other_axis and base in self._tag_ids:
+                return _IGNORED
             number = self._tag_ids[name] = len(self.tags)
             self.tags.append(name)
         return number
@@ -253,7 +269,8 @@ def _heads(bodies: Bytes) -> tuple[Ints, Ints]:
     return heads, steps
 
 
-def _marks(places: Ints, values: NDArray[np.float64], count: int) -> MarkArray | None:
+def marks_of(places: Ints, values: NDArray[np.float64], count: int) -> MarkArray | None:
+    """(count,) marks of a column of which `places` hold `values`; None where all of them are finite."""
     if np.isfinite(values).all():
         return None
     infinite = np.where(values > 0, Mark.POS_INF, Mark.NEG_INF)

@@ -38,13 +38,20 @@ def float_field(number: int, value: float) -> bytes:
 # -- TensorBoard ---------------------------------------------------------------------------------------------------
 
 
+def _crc_of_byte(byte: int) -> int:
+    for _ in range(8):
+        byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
+
+
+_CRC_OF_BYTE = [_crc_of_byte(byte) for byte in range(256)]
+
+
 def crc32c(data: bytes) -> int:
-    """CRC-32C, bit by bit, masked."""
+    """CRC-32C, masked."""
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+        crc = (crc >> 8) ^ _CRC_OF_BYTE[(crc ^ byte) & 0xFF]
     crc ^= 0xFFFFFFFF
     return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 

@@ -152,3 +152,113 @@ def test_any_cuts_say_the_same(values: list[tuple[int, str, float]], cuts: list[
 def test_any_bytes_never_raise(data: bytes, framed: bool) -> None:
     read(version() + (frame(data) if framed else data))
     TfEvents.sniff(data)
+
+
+def ends_of(data: bytes) -> list[int]:
+    """Where each frame ends."""
+    ends, at = [], 0
+    while at < len(data):
+        at += 16 + struct.unpack_from("<Q", data, at)[0]
+        ends.append(at)
+    return ends
+
+
+ROW_KINDS = {
+    "scalars": lambda step: (
+        event(step, simple("loss", 3 - step / 1000), wall=1.7e9 + step / 7) + event(step, simple("lr", 0.25 * step))
+    ),
+    "tensors": lambda step: event(step, tensor("loss", 1 / (1 + step))) + event(step, tensor("acc", step, "double")),
+    "together": lambda step: event(step, simple("loss", step), simple("lr", 0.5), tensor("m", 0.1 * step)),
+    "other axis": lambda step: (
+        event(step, simple("lm loss", step), wall=1.7e9) + event(step * 64, simple("lm loss vs samples", step))
+    ),
+    "pictures": lambda step: (
+        event(step, simple("loss", step)) + (event(step, tensor("hist", 1, "pair")) if step % 90 == 0 else b"")
+    ),
+    "odd values": lambda step: event(step, simple("loss", math.nan if step % 50 == 7 else step / 3)),
+}
+
+
+@pytest.mark.parametrize("kind", ROW_KINDS)
+def test_stretches_of_like_rows_say_what_their_events_say(kind: str) -> None:
+    data = version() + b"".join(map(ROW_KINDS[kind], range(400)))  # from 128 on a step has two bytes
+    by_stretches, by_events = read(data), read(data, ends_of(data))
+    assert said(by_stretches) == said(by_events)
+    assert steps(by_stretches) == list(map(float, range(400)))
+
+
+@pytest.mark.parametrize("at", range(4000, 4110, 10))
+def test_a_flipped_bit_in_a_stretch_costs_one_event(at: int) -> None:
+    data = bytearray(run_of(300))
+    data[at] ^= 0x10
+    parsed, whole = read(bytes(data)), [float(np.float32(3 - step / 100)) for step in range(300)]
+    rows = {row[0]: row[4] for row in rows_of(parsed)}
+    assert parsed.unreadable == 1
+    assert len(rows) >= 299
+    assert all(float(cells["loss"][0]) == whole[int(step or 0)] for step, cells in rows.items() if "loss" in cells)
+
+
+def test_a_store_cut_off_at_any_byte_is_the_beginning_of_the_whole() -> None:
+    data = run_of(6) + event(41, tensor("loss", 1.0), tensor("lr", 0.5)) + event(42, simple("loss", 2.0))
+    whole = rows_of(read(data))
+    for cut in range(len(data)):
+        parsed = read(data[:cut])
+        rows = rows_of(parsed)
+        assert parsed.unreadable == 0
+        assert rows[:-1] == whole[: max(0, len(rows) - 1)]
+        assert not rows or rows[-1][4].items() <= whole[len(rows) - 1][4].items()
+
+
+def test_a_tag_over_another_axis_is_the_same_values_again() -> None:
+    """As Megatron writes them: the iteration and the number of samples in turn."""
+    data = version() + b"".join(
+        event(step, simple("lm loss", 3.0))
+        + event(step * 512, simple("lm loss vs samples", 3.0))
+        + event(step, simple("grad-norm", 0.5))
+        + event(step * 512, simple("grad-norm vs samples", 0.5))
+        for step in range(1, 100)
+    )
+    parsed = read(data)
+    assert steps(parsed) == list(map(float, range(1, 100)))
+    assert {key for block in parsed.blocks for key in block.columns} == {"lm loss", "grad-norm"}
+    alone = read(version() + event(1, simple("left vs right", 2.0)))
+    assert column(alone, "left vs right") == [2.0]
+
+
+def test_tags_on_a_counter_of_their_own_have_no_step() -> None:
+    data = version() + b"".join(
+        event(step, simple("train/loss", 3.0))
+        + (event(step // 100, simple("epoch_time", 9.0)) if step % 100 == 0 else b"")
+        for step in range(1, 301)
+    )
+    rows = rows_of(read(data))
+    assert [row[0] for row in rows if "train/loss" in row[4]] == list(map(float, range(1, 301)))
+    assert [row[0] for row in rows if "epoch_time" in row[4]] == [None, None, None]
+
+
+def test_a_counter_that_ran_ahead_gives_way_to_the_training_rows() -> None:
+    data = version() + b"".join(
+        event(step, simple("train/loss", 3.0)) + event(step * 1000, simple("buffer/fill", 9.0)) for step in range(1, 50)
+    )
+    rows = rows_of(read(data))
+    assert [row[0] for row in rows if "train/loss" in row[4]] == list(map(float, range(1, 50)))
+    assert [row[0] for row in rows if "buffer/fill" in row[4]] == [1000.0] + [None] * 48
+
+
+def test_a_tag_that_goes_back_begins_anew() -> None:
+    data = run_of(20) + run_of(20, first=5)[len(version()) :]
+    assert steps(read(data)) == [*map(float, range(20)), *map(float, range(5, 25))]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(ROW_KINDS)), st.integers(1, 60)), min_size=1, max_size=3),
+    st.lists(st.integers(0, 20_000), max_size=5),
+    st.integers(100, 130),
+)
+def test_any_mixture_of_rows_and_cuts_says_the_same(runs: list[tuple[str, int]], cuts: list[int], first: int) -> None:
+    data, step = version(), first
+    for kind, count in runs:
+        data += b"".join(map(ROW_KINDS[kind], range(step, step + count)))
+        step += count
+    assert said(read(data, cuts)) == said(read(data, ends_of(data)))
