@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from trainmon.monitor.finding import Episode
@@ -12,11 +13,13 @@ from trainmon.monitor.sinks.ping import Ping
 from trainmon.monitor.sinks.registry import sinks_of
 from trainmon.monitor.sinks.settings import AlertSettings
 from trainmon.monitor.sinks.shared import Mark, Marks, SharedState
+from trainmon.monitor.sinks.told import ToldBook, told_file
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 
 
 class Alerting:
-    """`marks` takes the acknowledgements of others; `is_alive` says whether the logs are looked at right now.
+    """`marks` takes the acknowledgements of others; `is_alive` says whether the logs are looked at right now;
+    `directory`: where one watches, so that what was told there is known after a restart (None: it is not kept).
 
     Raises SinkError for what cannot be set up. All methods but `close` return at once.
     """
@@ -27,16 +30,23 @@ class Alerting:
         around: Surroundings,
         marks: Marks,
         is_alive: Callable[[], bool] = lambda: True,
+        directory: Path | None = None,
     ) -> None:
         self._clock = around.clock
         self._is_alive = is_alive
         self._sinks = sinks_of(wanted, around)
+        self._told = (
+            ToldBook(told_file(directory, wanted), around.say, around.clock)
+            if directory is not None and self._sinks
+            else None
+        )
         levels = [level for level, _ in self._sinks]
         self._bus = AlertBus(
             level=min(levels, default=wanted.level),
             cooldown_s=wanted.cooldown,
             again_s=wanted.again,
             include_standing=wanted.standing,
+            told_before=self._told.before() if self._told is not None else None,
         )
         self._pings = [Ping(target, around.say, around.clock, wanted.ping_every) for target in wanted.ping]
         self._heard: SimpleQueue[Mark] = SimpleQueue()
@@ -50,6 +60,8 @@ class Alerting:
         """The newest snapshot; to be called at least once a second, also when it is the same."""
         if self._sinks:
             events = self._bus.take(fleet, self._clock.wall())
+            if events and self._told is not None:
+                self._told.note(events)
             for level, sink in self._sinks if events else ():
                 if loud := [event for event in events if event.passes(level)]:
                     sink.send(loud)
@@ -84,3 +96,5 @@ class Alerting:
             self._shared.close(patience_s)
         for _, sink in self._sinks:
             sink.close(patience_s)
+        if self._told is not None:
+            self._told.close(patience_s)

@@ -8,12 +8,13 @@ nothing. A fault that comes back within the cool-down is told when the cool-down
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from trainmon.monitor.finding import Episode, Incident
 from trainmon.monitor.sinks.event import AlertEvent, Kind, Rank, rank_of
+from trainmon.monitor.sinks.told import Name, Told
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, State
 
 AGAIN_S: Final = 3600.0
@@ -57,6 +58,7 @@ class AlertBus:
     """Not for several threads at once. Times are wall seconds; a clock that is set back delays nothing.
 
     `level`: what is not as loud is never told. `include_standing`: what is open when a run is first read is told too.
+    `told_before`: what an earlier program told; such a story goes on where it was left.
     """
 
     def __init__(
@@ -66,11 +68,13 @@ class AlertBus:
         cooldown_s: float = COOLDOWN_S,
         again_s: float = AGAIN_S,
         include_standing: bool = False,
+        told_before: Mapping[Name, Told] | None = None,
     ) -> None:
         self.level = level
         self.cooldown_s = cooldown_s
         self.again_s = again_s
         self.include_standing = include_standing
+        self._told_before = dict(told_before or {})
         self._books: dict[tuple[str, str], _Book] = {}
         self._told: dict[About, tuple[float, Rank]] = {}
         self._is_settled = False
@@ -95,7 +99,7 @@ class AlertBus:
     def _of_run(self, book: _Book, run: RunSnapshot, now: float) -> list[AlertEvent]:
         if not book.is_read and run.progress < 1.0:
             return []  # what a log seems to say in its middle is not what it says
-        is_history = not book.is_read and not self.include_standing
+        is_first = not book.is_read
         book.is_read = True
         events: list[AlertEvent] = []
         by_id = {episode.id: episode for episode in run.episodes}
@@ -103,7 +107,9 @@ class AlertBus:
             members = [by_id[name] for one in incidents for name in one.episodes if name in by_id]
             if not members:
                 continue
-            if is_history:
+            if is_first:
+                self._take_up(story, run, members)
+            if is_first and story.told is None and not self.include_standing:
                 story.quiet = max((rank_of(one, rl=run.rl) for one in members if not one.recovered), default=Rank.INFO)
                 continue
             kind, rank = self._due(story, run, members, now)
@@ -112,6 +118,13 @@ class AlertBus:
         if run.progress >= 1.0:
             events += _withdrawn(book, by_id, now)
         return events
+
+    def _take_up(self, story: _Story, run: RunSnapshot, members: Sequence[Episode]) -> None:
+        """Goes on with what was told before this program began."""
+        known = [self._told_before.pop((run.name, run.target, one.id), None) for one in members]
+        told = max((one for one in known if one is not None), key=lambda one: one.at, default=None)
+        if told is not None:
+            story.told, story.peak, story.told_at = Rank(told.rank), Rank(told.peak), told.at
 
     def _due(self, story: _Story, run: RunSnapshot, members: Sequence[Episode], now: float) -> tuple[Kind | None, Rank]:
         still = [one for one in members if not one.recovered]

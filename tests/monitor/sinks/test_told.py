@@ -1,0 +1,106 @@
+"""What was told is known after a restart: nobody hears the same twice within the hour, and its end is told."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.monitor.sinks.made import NOW, Said, episode, fleet_of, run_of
+from trainmon.monitor.finding import Episode, Severity
+from trainmon.monitor.sinks.alerting import Alerting
+from trainmon.monitor.sinks.base import Surroundings
+from trainmon.monitor.sinks.settings import AlertSettings
+from trainmon.monitor.sinks.told import told_file
+
+
+class At:
+    """A clock that says what it is set to; waiting is real."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def wall(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        del seconds
+
+
+class Marks:
+    def acknowledge(self, run: str, episode_id: str) -> None:
+        """Nobody else is there."""
+
+    def snooze(self, run: str, episode_id: str, seconds: float) -> None:
+        """Nobody else is there."""
+
+
+class Watched:
+    """Programs one after the other in one directory, with one alert log."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **wanted: object) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        self.folder = folder
+        self.log = folder / "alerts.jsonl"
+        self.wanted = AlertSettings(log=self.log, **wanted)  # type: ignore[arg-type]
+        self.said = Said()
+
+    def program(self, now: float, *fleets: tuple[Episode, ...]) -> list[str]:
+        before = len(self.events())
+        clock = At(now)
+        alerting = Alerting(
+            self.wanted,
+            Surroundings(clock, self.said),
+            Marks(),
+            directory=self.folder,  # type: ignore[arg-type]
+        )
+        for place, episodes in enumerate(fleets):
+            clock.now = now + 2.0 * place
+            alerting.take(fleet_of(run_of(*episodes)))
+        alerting.close(10.0)
+        return self.events()[before:]
+
+    def events(self) -> list[str]:
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [json.loads(line)["event"] for line in lines]
+
+
+def test_the_same_is_not_sent_again_within_the_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(tmp_path, monkeypatch, standing=True)
+    assert watched.program(NOW, (), (episode(),)) == ["opened"]
+    assert watched.program(NOW + 600, (episode(),), (episode(),)) == []
+    assert watched.program(NOW + 3700, (episode(),)) == ["again"]
+    assert watched.program(NOW + 4000, (episode(recovered=True),)) == ["recovered"]
+    assert watched.program(NOW + 4100, (episode(recovered=True),)) == []
+
+
+def test_without_standing_ones_the_end_of_what_was_told_is_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(tmp_path, monkeypatch)
+    assert watched.program(NOW, (), (episode(),)) == ["opened"]
+    assert watched.program(NOW + 60, (episode(), episode("e2", severity=Severity.WARN))) == []
+    assert watched.program(NOW + 120, (episode(recovered=True),)) == ["recovered"]
+
+
+def test_other_sinks_heard_nothing_of_it(tmp_path: Path) -> None:
+    one, other = AlertSettings(bell=True), AlertSettings(on_alert="page-me")
+    assert told_file(tmp_path, one, tmp_path) != told_file(tmp_path, other, tmp_path)
+    assert told_file(tmp_path, one, tmp_path) != told_file(tmp_path / "sub", one, tmp_path)
+    assert "page-me" not in str(told_file(tmp_path, other, tmp_path))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"schema": "trainmon.told/9"}', b'{"told": [{"run": 1}]}'])
+def test_a_damaged_file_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
+    watched = Watched(tmp_path, monkeypatch, standing=True)
+    path = told_file(tmp_path, watched.wanted)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(damage)
+    assert watched.program(NOW, (episode(),)) == ["opened"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["schema"] == "trainmon.told/1"
