@@ -176,7 +176,7 @@ def _app_on(session: Monitor, config: UserConfig, alerts: AlertSettings | None) 
 
     around = Surroundings(SystemClock(), app.trouble.put, app.send_to_terminal, os.environ)
     try:
-        app.alerting = Alerting(alerts, around, session, session.is_alive)
+        app.alerting = Alerting(alerts, around, session, session.is_alive, Path.cwd())
     except SinkError as error:
         session.stop()
         fail(str(error))
