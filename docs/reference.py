@@ -46,8 +46,17 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
         lines += [f"| {_names(option)} | {_cell(option.help)} |" for option in options]
         lines.append("")
     if command.epilog:
-        lines += [_plain(command.epilog), ""]
+        lines += [*map(_paragraph, command.epilog.replace("\b\n", "").split("\n\n")), ""]
     return "\n".join(lines)
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of a help's foot: examples as lines for a shell."""
+    if not text.startswith("Examples:"):
+        return _plain(text) + "\n"
+    lines = text.replace("\n      ", "  ").splitlines()[1:]
+    parts = [line.strip().partition("  ") for line in lines]
+    return "\n".join(["```sh", *(f"{words}  # {told.strip()}" if told else words for words, _, told in parts), "```\n"])
 
 
 def _names(option: click.Option) -> str:

@@ -126,6 +126,33 @@ def summary(found: Calibration, output: str) -> str:
     return "\n".join(lines)
 
 
+def document(found: Calibration, output: str) -> dict[str, object]:
+    """``trainmon.calibrate/1``: what was learned, from what, and how far the runs bear it out."""
+    return {
+        "schema": "trainmon.calibrate/1",
+        "version": version(),
+        "output": output,
+        "false_alarms": rate_text(found.rate),
+        "steps": found.steps,
+        "alarms": dict(found.alarms),
+        "bound_per_100k": found.bound_per_100k,
+        "window": found.window,
+        "thresholds": dict(found.values),
+        "runs": [
+            {
+                "run": run.name,
+                "files": list(run.files),
+                "steps": run.steps,
+                "logged_steps": run.logged,
+                "remarks": list(run.remarks),
+            }
+            for run in found.runs
+        ],
+        "refused": [{"run": each.name, "check": each.check, "why": each.why} for each in found.refused],
+        "problems": list(found.problems),
+    }
+
+
 def _number(value: float) -> str:
     return f"{value:.6g}" if not float(value).is_integer() else f"{value:.1f}"
 

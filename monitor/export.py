@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from trainmon.monitor.check import why_nothing
-from trainmon.monitor.document import dumps
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.export_axis import Along, Row, Sink, columns_of, why_unknown
+from trainmon.monitor.export_axis import Along, Row, columns_of, why_unknown
+from trainmon.monitor.export_forms import ExportError, Told, opened
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.inventory import key_of
 from trainmon.monitor.judge import find, read_runs
@@ -26,19 +24,6 @@ if TYPE_CHECKING:
     from trainmon.monitor.alignment import Axis
     from trainmon.monitor.snapshot import RunSnapshot
     from trainmon.tails.discover import Discovery
-
-
-def number(value: float | None) -> str:
-    """The shortest form that reads back the same; "" for a value that was not logged.
-
-    >>> number(3.0), number(0.1), number(1e-05), number(float("nan")), number(None)
-    ('3', '0.1', '1e-05', 'nan', '')
-    """
-    if value is None:
-        return ""
-    if math.isfinite(value) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value)) if value or math.copysign(1.0, value) > 0 else "-0"
-    return repr(value)
 
 
 def rows_of(frame: Frame, keys: Sequence[SignalKey]) -> Iterator[Row]:
@@ -66,25 +51,28 @@ def export_to(
     form: str,
     output: Path | None,
     axis: Axis | None = None,
+    quiet: bool = False,
 ) -> int:
     """Writes the rows of all runs of `targets`; returns the exit status. Words about it go to stderr.
 
-    `axis`: with a column of what each row's step amounts to (`export_axis`); rows then come at each run's end.
+    Without `signals`, the names that the runs have are written. `axis`: with a column of what each row's step amounts
+    to (`export_axis`); rows then come at each run's end. `quiet`: columns that stay empty are not told of. Raises
+    ExportError for what cannot be asked, OSError where `output` cannot be written.
     """
-    discovery = find(targets, cwd)
-    for problem in discovery.problems:
-        print(f"trainmon: {printable(problem)}", file=sys.stderr)
     try:
         keys = [SignalKey(name) if raw_keys else key_of(name) for name in signals]
     except ValueError as error:
-        print(f"trainmon: --signal {printable(str(error))}", file=sys.stderr)
-        return 2
+        raise ExportError(f"--signal {error}") from None
     if not signals:
         axis = None  # a list of names has no rows
+    discovery = find(targets, cwd)
+    told = _Words(quiet)
+    for problem in discovery.problems:
+        told.problem(printable(problem))
     written: set[str] = set()
     seen: dict[str, set[str]] = {}
-    with _writer([*columns_of(axis), *signals], form, output) as write:
-        along = Along(axis, write, _scaled(discovery, raw_keys, axis))
+    with opened([*columns_of(axis), *signals], form, output, told) as out:
+        along = Along(axis, out.row, _scaled(discovery, raw_keys, axis))
 
         def attach(engine: RunEngine) -> None:
             names = seen.setdefault(engine.name, set())
@@ -102,12 +90,36 @@ def export_to(
         for _, watched in read_runs(discovery, clock=SystemClock(), limits=Thresholds(), on_engine=attach):
             runs.append(watched.snapshot(live=False))
             along.close(runs[-1])
-    for name in along.unknown:
-        print(f"trainmon: {printable(name)}: {why_unknown(axis)}; the column is empty", file=sys.stderr)
-    failed = bool(discovery.problems) or (bool(written) and written == set(along.unknown))
-    if not signals:
-        return _list(runs, seen, failed=failed)
-    return _close(runs, written, seen, signals, failed=failed)
+        for name in along.unknown:
+            told.remark(f"{printable(name)}: {why_unknown(axis)}; the column is empty")
+        failed = bool(discovery.problems) or (bool(written) and written == set(along.unknown))
+        if not signals:
+            for name, found in seen.items():
+                for key in sorted(found):
+                    out.name(name, key)
+            _say_nothing_in([run for run in runs if not seen.get(run.name)], told)
+            return 0 if any(seen.values()) and not failed else 2
+        _say_missing(runs, written, seen, signals, told)
+        return 0 if written and not failed else 2
+
+
+class _Words(Told):
+    """What is said on stderr: problems always, remarks unless it is to be quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        super().__init__()
+        self._quiet = quiet
+
+    def problem(self, text: str) -> None:
+        """Says it once, and keeps it for a document."""
+        if text not in self.problems:
+            self.problems.append(text)
+            print(f"trainmon: {text}", file=sys.stderr)
+
+    def remark(self, text: str) -> None:
+        """Says it unless it is to be quiet."""
+        if not self._quiet:
+            self.problem(text)
 
 
 def _scaled(discovery: Discovery, raw_keys: bool, axis: Axis | None) -> dict[str, RunSnapshot]:
@@ -118,86 +130,22 @@ def _scaled(discovery: Discovery, raw_keys: bool, axis: Axis | None) -> dict[str
     return {run.name: run for run in (watched.snapshot(live=False) for _, watched in every)}
 
 
-def _list(runs: Sequence[RunSnapshot], seen: dict[str, set[str]], *, failed: bool) -> int:
-    for name, found in seen.items():
-        for key in sorted(found):
-            print(f"{printable(name)}\t{printable(key)}")
+def _say_nothing_in(runs: Sequence[RunSnapshot], told: _Words) -> None:
     for run in runs:
-        if not seen.get(run.name):
-            print(f"trainmon: {printable(why_nothing(run))}", file=sys.stderr)
-    return 0 if any(seen.values()) and not failed else 2
+        told.problem(printable(why_nothing(run)))
 
 
-def _close(
-    runs: Sequence[RunSnapshot], written: set[str], seen: dict[str, set[str]], signals: list[str], *, failed: bool
-) -> int:
+def _say_missing(
+    runs: Sequence[RunSnapshot], written: set[str], seen: dict[str, set[str]], signals: list[str], told: _Words
+) -> None:
+    """What was asked for and is not there: of a run, or of all."""
     for run in runs:
         if run.name not in written:
             found = ", ".join(sorted(seen.get(run.name, ()))[:30]) or "no metrics"
             why = f"it has: {found}" if seen.get(run.name) else why_nothing(run)
             wanted = printable(" or ".join(signals))
-            print(f"trainmon: {printable(run.name)}: no {wanted} ({printable(why)})", file=sys.stderr)
+            told.problem(f"{printable(run.name)}: no {wanted} ({printable(why)})")
     every = set().union(*seen.values()) if seen else set()
     for name in signals:
         if written and name not in every:
-            print(f"trainmon: no run has {printable(name)}: its column is empty", file=sys.stderr)
-    return 0 if written and not failed else 2
-
-
-@contextmanager
-def _writer(signals: list[str], form: str, output: Path | None) -> Iterator[Sink]:
-    if form == "parquet":
-        with _parquet(signals, output) as sink:
-            yield sink
-        return
-    if output is None:
-        yield _text_sink(sys.stdout, signals, form)
-        sys.stdout.flush()
-        return
-    with output.open("w", encoding="utf-8", newline="") as file:
-        yield _text_sink(file, signals, form)
-
-
-def _text_sink(file: IO[str], signals: list[str], form: str) -> Sink:
-    if form == "jsonl":
-
-        def jsonl(run: str, row: Row) -> None:
-            attempt, step, values = row
-            named = {name: value for name, value in zip(signals, values, strict=True) if value is not None}
-            file.write(dumps({"run": run, "attempt": attempt, "step": step, **named}) + "\n")
-
-        return jsonl
-    table = csv.writer(file, lineterminator="\n")
-    if signals:
-        table.writerow(["run", "attempt", "step", *signals])
-
-    def line(run: str, row: Row) -> None:
-        attempt, step, values = row
-        table.writerow([run, attempt, number(step), *map(number, values)])
-
-    return line
-
-
-@contextmanager
-def _parquet(signals: list[str], output: Path | None) -> Iterator[Sink]:
-    if output is None:
-        raise SystemExit(_complain("--format parquet is binary: name a file with --output"))
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise SystemExit(_complain("--format parquet needs: pip install 'trainmon[parquet]'")) from None
-    columns: dict[str, list[object]] = {name: [] for name in ("run", "attempt", "step", *signals)}
-
-    def add(run: str, row: Row) -> None:
-        attempt, step, values = row
-        for name, value in zip(columns, (run, attempt, step, *values), strict=True):
-            columns[name].append(value)
-
-    yield add
-    parquet.write_table(pa.table(columns), output)
-
-
-def _complain(message: str) -> int:
-    print(f"trainmon: {message}", file=sys.stderr)
-    return 2
+            told.remark(f"no run has {printable(name)}: its column is empty")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from trainmon.monitor import check
 from trainmon.monitor import prometheus as prometheus_file
 from trainmon.monitor.document import dumps, episode_entry
-from trainmon.monitor.finding import Episode
+from trainmon.monitor.finding import Episode, Severity
 from trainmon.monitor.job import ENDED
 from trainmon.monitor.judge import is_one_unjudged
 from trainmon.monitor.session import Monitor
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs
 
 _LOOK_INTERVAL_S = 0.2
+_CALM = ("run", "state", "note")  # events that only tell how things go
 # How long a run that said it ended must be quiet before it is believed, without --until-idle.
 ENDED_QUIET_S = 10.0
 
@@ -118,6 +119,7 @@ def run_headless(
     limits: Thresholds,
     records: bool,
     until_idle_s: float | None,
+    quiet: bool = False,
     clock: Clock | None = None,
     jobs: Jobs | None = None,
     prometheus: Path | None = None,
@@ -126,7 +128,8 @@ def run_headless(
 ) -> int:
     """Watches until every run has ended, nothing came for `until_idle_s`, or SIGTERM; returns the exit status.
 
-    `prometheus`: a file that is kept up to date for the node exporter. `on_end` is given the runs as they were at last.
+    `quiet`: of the events only those that somebody should look at. `prometheus`: a file that is kept up to date for
+    the node exporter. `on_end` is given the runs as they were at last.
     `alerts`: who is told of what. Raises SinkError, before anything is watched, for what of it cannot be set up.
     """
     clock = clock or SystemClock()
@@ -139,6 +142,8 @@ def run_headless(
     lock = threading.Lock()
 
     def emit(event: dict[str, object]) -> None:
+        if quiet and (event["event"] in _CALM or event.get("severity") == Severity.INFO.name):
+            return
         with lock:
             sys.stdout.write(dumps(event) + "\n")
             if event["event"] != "record":  # records come by the thousand; `_follow` flushes them at its pace

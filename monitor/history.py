@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmon import version
 from trainmon.monitor.finding import Episode, Severity, Verdict
 from trainmon.monitor.slurm.hostlist import expanded
 from trainmon.monitor.snapshot import RunSnapshot, State
@@ -80,6 +81,28 @@ class Recurrence:
         where = ", ".join(f"{name} {value}" for name, value in self.where)
         at = f" at {where}" if where else ""
         return f"{self.kind.replace('_', ' ')} of {self.signal}{at} in {len(self.runs)} runs"
+
+
+def document(runs: Iterable[Past], again: Iterable[Recurrence]) -> dict[str, object]:
+    """``trainmon.history/1``."""
+    fields = ("place", "name", "verdict", "reason", "state", "first_seen", "last_seen", "last_step", "episodes")
+    return {
+        "schema": "trainmon.history/1",
+        "version": version(),
+        "runs": [{name: getattr(run, name) for name in fields} for run in runs],
+        "recurrences": [
+            {
+                "check": each.check,
+                "kind": each.kind,
+                "signal": each.signal,
+                "where": dict(each.where),
+                "runs": list(each.runs),
+                "last_seen": each.last_seen,
+            }
+            for each in again
+        ],
+        "problems": [],
+    }
 
 
 class History:

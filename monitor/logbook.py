@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from trainmon import version
 from trainmon.tails.own_files import own_folder, read_private
 
 SCHEMA = "trainmon.note/1"
@@ -27,6 +28,23 @@ class Remark(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     step: float | None = None
     by: str = ""
+
+
+def entry(remark: Remark) -> dict[str, object]:
+    """A remark as documents have it."""
+    return {"time": remark.time, "step": remark.step, "text": remark.text, "by": remark.by}
+
+
+def document(run: str, remarks: Sequence[Remark], problems: Sequence[str]) -> dict[str, object]:
+    """``trainmon.notes/1``: remarks on `run`, those in the book or the one that was written."""
+    notes = [entry(remark) for remark in remarks]
+    return {
+        "schema": "trainmon.notes/1",
+        "version": version(),
+        "run": run,
+        "notes": notes,
+        "problems": list(problems),
+    }
 
 
 class Logbook:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trainmon import version
 from trainmon.monitor.check import of_one_look
 from trainmon.tails.clock import Clock
 from trainmon.tails.discover import STDIN, RunFiles
@@ -48,6 +49,21 @@ class Plan:
     parts: tuple[Part, ...]
     lasts_s: float
     is_timed: bool
+
+
+def document(run: str, made: Plan, speed: float) -> dict[str, object]:
+    """``trainmon.replay/1``: what was written, from which file, and how long it took at `speed`."""
+    return {
+        "schema": "trainmon.replay/1",
+        "version": version(),
+        "run": run,
+        "files": [
+            {"path": str(part.target), "source": str(part.source), "records": len(part.offsets)} for part in made.parts
+        ],
+        "lasts_s": made.lasts_s / speed,
+        "is_timed": made.is_timed,
+        "problems": [],
+    }
 
 
 @dataclass(slots=True)

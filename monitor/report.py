@@ -18,7 +18,7 @@ from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job import duration
 from trainmon.monitor.job_report import job_lines
-from trainmon.monitor.logbook import Remark
+from trainmon.monitor.logbook import Remark, entry
 from trainmon.monitor.signals import FIRST_SCREEN
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.tails.clock import SystemClock
@@ -177,7 +177,7 @@ def document(report: Report) -> dict[str, object]:
             }
             for story in report.stories
         ],
-        "notes": [{"time": each.time, "step": each.step, "text": each.text, "by": each.by} for each in report.remarks],
+        "notes": [entry(remark) for remark in report.remarks],
         "acknowledged": [each.id for each in report.run.episodes if each.acknowledged],
         "problems": list(report.problems),
     }

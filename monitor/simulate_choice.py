@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from trainmon.monitor.simulate_faults import DEFAULT_SCRIPT, FAULTS, Fault
+from trainmon import version
+from trainmon.monitor.simulate_faults import DEFAULT_SCRIPT, FAULTS, Fault, size_of
 from trainmon.monitor.simulate_model import RunSpec
 
 MOST_RUNS = 200
 _FIRST_AT, _APART = 40, 60  # steps after going live, so that faults of one run can be told apart
+_SLOW = {"plateau": 0.7}  # what takes long to be seen has begun before, this share of the history ago
 _HISTORY_STEPS = 20_000  # of all runs together: more runs have shorter histories, the demo begins as soon
 _FAULT = re.compile(r"(?:(?P<run>[^:@/]+)/)?(?P<name>\w+)(?::(?P<size>\d+(?:\.\d+)?))?(?:@(?P<at>\d+))?")
 
@@ -54,10 +57,37 @@ def choose_faults(words: Sequence[str], runs: Sequence[RunSpec]) -> tuple[Fault,
             raise ValueError(f"{word!r}: no run is called {found['run']}; there are: {', '.join(names)}")
         run = found["run"] or _run_for(found["name"], runs, chosen)
         before = sum(fault.run == run for fault in chosen)
-        at = int(found["at"]) if found["at"] else _FIRST_AT + _APART * before
+        at = int(found["at"]) if found["at"] else _first_at(found["name"], run, runs) + _APART * before
         size = float(found["size"]) if found["size"] else None
         chosen.append(Fault(found["name"], at=at, size=size, run=run))
     return tuple(chosen)
+
+
+def document(folder: Path, runs: Sequence[RunSpec], faults: Sequence[Fault]) -> dict[str, object]:
+    """``trainmon.demo/1``: the runs that were written, and which fault strikes which of them from which step on."""
+    return {
+        "schema": "trainmon.demo/1",
+        "version": version(),
+        "runs": [
+            {
+                "run": run.name,
+                "folder": str(folder / run.name),
+                "ranks": run.ranks,
+                "faults": [
+                    {"name": fault.name, "first_step": max(run.history_steps + fault.at, 0) + 1, "size": size_of(fault)}
+                    for fault in faults
+                    if (fault.run or runs[0].name) == run.name
+                ],
+            }
+            for run in runs
+        ],
+        "problems": [],
+    }
+
+
+def _first_at(name: str, run: str, runs: Sequence[RunSpec]) -> int:
+    history = next(each.history_steps for each in runs if each.name == run)
+    return -int(_SLOW[name] * history) if name in _SLOW else _FIRST_AT
 
 
 def _run_for(name: str, runs: Sequence[RunSpec], chosen: Sequence[Fault]) -> str:

@@ -20,8 +20,8 @@ class Fault:
     """One fault of one run.
 
     `at`: the first executed step that it touches, counted from the step at which the run goes live (from the
-    run's first step when it has no history). `steps`: how many steps it lasts. `size`: see the fault; None takes
-    its default. `rank`: the rank or expert it strikes. `run`: the run's name, "" for the first run.
+    run's first step when it has no history); below 0, so long before. `steps`: how many steps it lasts. `size`: see
+    the fault; None takes its default. `rank`: the rank or expert it strikes. `run`: the run's name, "" for the first.
     """
 
     name: str
@@ -33,11 +33,13 @@ class Fault:
 
 
 class Hit(NamedTuple):
-    """One step under a fault: how many steps it has lasted, its size, the rank (expert, source) it strikes."""
+    """One step under a fault: how many steps it has lasted, its size, the rank (expert, source) it strikes, and the
+    loss of the step on which it began."""
 
     age: int
     size: float
     rank: int
+    first_loss: float
 
 
 Apply = Callable[[Step, Hit], None]
@@ -82,8 +84,9 @@ def _drift(step: Step, hit: Hit) -> None:
 
 
 def _plateau(step: Step, hit: Hit) -> None:
-    """Loss stays within its noise around `size` nats, and the gradient norm halves."""
-    _scale_loss(step, hit.size / max(step.loss, 1e-9) * (1.0 + 0.004 * float(np.sin(step.step * 12.9898))))
+    """Loss stays within its noise around `size` times the level that it had, and the gradient norm halves."""
+    level = hit.size * hit.first_loss * (1.0 + 0.004 * float(np.sin(step.step * 12.9898)))
+    _scale_loss(step, level / max(step.loss, 1e-9))
     step.grad_norm *= 0.5
 
 
@@ -137,8 +140,9 @@ def _data_wait(step: Step, hit: Hit) -> None:
 
 
 def _stall(step: Step, hit: Hit) -> None:
-    """Nothing is written for `size` seconds, once."""
-    step.pause_s += hit.size if hit.age == 0 else 0.0
+    """One step takes `size` seconds longer on every rank, and nothing is written meanwhile."""
+    if hit.age == 0:
+        step.rank_compute_s = step.rank_compute_s + hit.size
 
 
 def _memory_creep(step: Step, hit: Hit) -> None:
@@ -199,7 +203,7 @@ FAULTS: dict[str, tuple[Apply, float]] = {
     "unrecovered_spike": (_unrecovered_spike, 1.6),
     "level_shift": (_level_shift, 1.15),
     "drift": (_drift, 0.12),
-    "plateau": (_plateau, 6.0),
+    "plateau": (_plateau, 1.0),
     "nan": (_nan, 8.0),
     "zero_loss": (_zero_loss, 0.0),
     "bad_rank": (_bad_rank, 1.5),
@@ -218,15 +222,22 @@ FAULTS: dict[str, tuple[Apply, float]] = {
 }
 
 
+def size_of(fault: Fault) -> float:
+    """The size that was given, or that of the fault's kind. Raises KeyError for a name that is not in `FAULTS`."""
+    return FAULTS[fault.name][1] if fault.size is None else fault.size
+
+
 def effect_of(fault: Fault, live_tick: int) -> Effect:
     """`fault` as something a `RunModel` applies. Raises KeyError for a name that is not in `FAULTS`."""
-    apply, default = FAULTS[fault.name]
-    size = default if fault.size is None else fault.size
-    first = live_tick + fault.at
+    apply, size = FAULTS[fault.name][0], size_of(fault)
+    first = max(live_tick + fault.at, 0)
+    first_loss: float | None = None
 
     def effect(step: Step) -> None:
+        nonlocal first_loss
         if first <= step.tick < first + fault.steps:
-            apply(step, Hit(step.tick - first, size, fault.rank))
+            first_loss = step.loss if first_loss is None else first_loss
+            apply(step, Hit(step.tick - first, size, fault.rank, first_loss))
 
     return effect
 

@@ -106,11 +106,11 @@ def _elastic(writer: Writer, step: Step, exit_code: int) -> str:
 
 
 def _out_of_memory(writer: Writer, step: Step) -> str:
-    free = card_gib() - step.memory_gib
+    free = max(card_gib() - step.memory_gib, 0.0)
     return _traceback(
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 5 has a total capacity of "
-        f"{card_gib():.2f} GiB of which {max(free, 0.0) * 1024:.2f} MiB is free. Including non-PyTorch memory, this "
-        f"process has {step.memory_gib:.2f} GiB memory in use. Of the allocated memory "
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {max(2.0, 1.25 * free):.2f} GiB. GPU 5 has a "
+        f"total capacity of {card_gib():.2f} GiB of which {free * 1024:.2f} MiB is free. Including non-PyTorch memory, "
+        f"this process has {step.memory_gib:.2f} GiB memory in use. Of the allocated memory "
         f"{step.memory_gib - 1.2:.2f} GiB is allocated by PyTorch, and 320.19 MiB is reserved by PyTorch but "
         "unallocated."
     ) + _elastic(writer, step, 1)

@@ -75,6 +75,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "good.jsonl").write_text(GOOD, encoding="utf-8")
     (folder / "bad.jsonl").write_text(BAD + BAD, encoding="utf-8")
     (folder / "worse.jsonl").write_text(BAD, encoding="utf-8")
+    steady = [f'{{"step": {n}, "loss": {2 + 1 / n + 0.02 * (n * 7 % 11)}, "grad_norm": 1}}\n' for n in range(1, 1500)]
+    (folder / "steady.jsonl").write_text("".join(steady), encoding="utf-8")
     (folder / "plan.yaml").write_text("learning_rate: 3e-4\nmax_steps: 1000\nwarmup_steps: 10\n", encoding="utf-8")
     (folder / "words.log").write_text("hello\n", encoding="utf-8")
     return folder
@@ -88,6 +90,13 @@ CALLS = [
     ("inventory", "good.jsonl", "bad.jsonl"),
     ("preflight", "plan.yaml", "good.jsonl", "nope"),
     ("history",),
+    ("note", "bad.jsonl"),
+    ("note", "bad.jsonl", "a remark"),
+    ("export", "good.jsonl", "nope"),
+    ("export", "good.jsonl", "bad.jsonl", "-s", "loss.train", "-s", "grad.norm"),
+    ("calibrate", "steady.jsonl", "bad.jsonl", "-o", "learned.toml", "--force"),
+    ("demo", "--out", "simulated", "--runs", "1", "--faults", "nan,stall"),
+    ("replay", "good.jsonl", "--speed", "1000000000x", "--out", "played"),
 ]
 
 

@@ -37,18 +37,31 @@ class Entry:
 
 COMMANDS = (
     Entry("watch", "Look", "[TARGET...]", "screens; without a TARGET: all runs below here"),
-    Entry("demo", "Look", "", "the same on simulated runs"),
-    Entry("replay", "Look", "RUN", "a finished log played as if it were live"),
+    Entry("demo", "Look", "", "the same on simulated runs", "trainmon.demo/1"),
+    Entry("replay", "Look", "RUN", "a finished log played as if it were live", "trainmon.replay/1", "files"),
     Entry("check", "Judge", "[TARGET...]", "stability report and exit status", "trainmon.check/1"),
     Entry("preflight", "Judge", "CONFIG...", "a plan checked before the run", "trainmon.preflight/1", "targets"),
     Entry(
         "compare", "Judge", "RUN RUN...", "at the same x: better, worse, or noise", "trainmon.compare/1", "comparisons"
     ),
-    Entry("calibrate", "Judge", "RUN... -o FILE", "thresholds from healthy runs, for the next ones"),
+    Entry(
+        "calibrate",
+        "Judge",
+        "RUN... -o FILE",
+        "thresholds from healthy runs for the next",
+        "trainmon.calibrate/1",
+    ),
     Entry("report", "Judge", "RUN", "an incident or hand-over report of one file", "trainmon.report/1", "run"),
-    Entry("note", "Judge", "RUN [TEXT]", "a remark in the run's log book, drawn on its curves"),
+    Entry(
+        "note",
+        "Judge",
+        "RUN [TEXT]",
+        "a remark in the log book, drawn on the curves",
+        "trainmon.notes/1",
+        "notes",
+    ),
     Entry("history", "Read", "[WORDS]", "runs judged before, faults that come back", "trainmon.history/1"),
-    Entry("export", "Read", "TARGET -s NAME", "the values, as CSV or JSON lines"),
+    Entry("export", "Read", "TARGET -s NAME", "the values, as CSV, JSON or parquet", "trainmon.export/1", "rows"),
     Entry("inventory", "Read", "TARGET", "which signals are logged, which missing", "trainmon.inventory/1", "rows"),
     Entry("completion", "Help", "SHELL", "completion of command lines in bash, zsh and fish"),
 )

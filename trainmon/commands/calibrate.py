@@ -7,11 +7,18 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import cache_option, cluster_trouble, echo, fail, quiet_option, work_options
+from trainmon.commands.common import cluster_trouble, echo, epilog, fail, give_up, say_problems_of
+from trainmon.commands.options import cache_option, json_option, output_option, quiet_option, work_options
 from trainmon.commands.reach import ssh_options
 
 
-@click.command(epilog="Exit status: 0 written; 2 wrong usage, or no healthy run to learn from; 130 interrupted.")
+@click.command(
+    epilog=epilog(
+        "trainmon calibrate 'runs/2025-*' -o runs/trainmon.toml",
+        "trainmon calibrate good/ --false-alarms 1/1M --accept loss.spike",
+        status="0 written; 2 wrong usage, or no healthy run to learn from",
+    )
+)
 @click.argument("targets", nargs=-1, required=True, metavar="RUN...", shell_complete=completing.targets)
 @click.option(
     "--false-alarms",
@@ -21,13 +28,8 @@ from trainmon.commands.reach import ssh_options
     metavar="N/STEPS",
     help="Warnings that healthy training may give, all checks together.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("trainmon.toml"),
-    show_default=True,
-    help="The file to write. It holds for logs in its directory and below.",
+@output_option(
+    "The file to write. It holds for logs in its directory and below.", default=Path("trainmon.toml"), show_default=True
 )
 @click.option(
     "--accept",
@@ -36,6 +38,7 @@ from trainmon.commands.reach import ssh_options
     help="Learn from runs although this check WARNs: healthy runs of yours look so.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
+@json_option("trainmon.calibrate/1")
 @quiet_option("Do not say what was learned.")
 @work_options
 @cache_option
@@ -46,6 +49,7 @@ def calibrate(
     output: Path,
     accept: tuple[str, ...],
     force: bool,
+    as_json: bool,
     quiet: bool,
     processes: int | None,
     cluster: str | None,
@@ -59,9 +63,9 @@ def calibrate(
     from trainmon.monitor.calibrate import CalibrationError
     from trainmon.monitor.calibrate import calibrate as learn
     from trainmon.monitor.detectors.registry import DETECTORS
+    from trainmon.monitor.document import dumps
     from trainmon.tails.clock import SystemClock
     from trainmon.tails.own_files import write_output
-    from trainmon.tails.text import printable
 
     try:
         rate = calibrate_file.parse_rate(budget)
@@ -78,14 +82,15 @@ def calibrate(
         with cluster_trouble():
             found = learn(targets, cwd=Path.cwd(), rate=rate, accepted=accept, processes=processes, cluster=cluster)
     except CalibrationError as error:
-        for refusal in error.refused:
-            click.echo(f"trainmon: refused {printable(refusal.name, 80)}: {printable(refusal.why, 400)}", err=True)
-        fail(str(error))
-    for problem in found.problems:
-        click.echo(f"trainmon: {printable(problem)}", err=True)
+        said = [*(f"refused {refusal.name}: {refusal.why}" for refusal in error.refused), str(error)]
+        say_problems_of(said)
+        give_up(said)
+    say_problems_of(found.problems)
     try:
         write_output(output, calibrate_file.content(found, SystemClock().wall()).encode())
     except OSError as error:
         fail(f"{output}: {error.strerror or error}; choose another place with -o")
-    if not quiet:
+    if as_json:
+        echo(dumps(calibrate_file.document(found, str(output))))
+    elif not quiet:
         echo(calibrate_file.summary(found, str(output)))

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import (
-    EXIT,
+from trainmon.commands.common import cluster_trouble, echo, epilog, fail, keep_history, problems_of, say_problems_of
+from trainmon.commands.jobs import job_options, job_watch_of
+from trainmon.commands.options import (
     cache_option,
-    cluster_trouble,
-    echo,
-    fail,
     history_option,
-    keep_history,
+    json_option,
     limit_options,
     limits_of,
-    problems_of,
-    say_problems_of,
+    quiet_option,
+    strict_option,
     work_options,
 )
-from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
@@ -33,11 +30,19 @@ if TYPE_CHECKING:
     from trainmon.monitor.thresholds import Thresholds
 
 
-@click.command(epilog=EXIT)
+@click.command(
+    epilog=epilog(
+        "trainmon check run/  the whole report",
+        "trainmon check 'runs/*' -q --strict  what is wrong, 1 for a WARN too",
+        "trainmon check run/ --since 2h --only loss",
+        "trainmon check run/ --explain loss.spike  rule, thresholds, numbers",
+        "trainmon check run/ --json | jq .runs[0].verdict",
+    )
+)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=completing.targets)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.check/1) on stdout.")
-@click.option("--strict", is_flag=True, help="A WARN also gives exit status 1.")
-@click.option("-q", "--quiet", is_flag=True, help="Only what is wrong, a title line for each run.")
+@json_option("trainmon.check/1")
+@strict_option
+@quiet_option("Only what is wrong, a title line for each run.")
 @click.option(
     "--only",
     multiple=True,

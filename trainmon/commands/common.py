@@ -1,10 +1,10 @@
-"""What the commands share: options, exit statuses, and how they print and fail."""
+"""What the commands share: exit statuses, and how they print and fail. Their options are in `options`."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,14 +13,28 @@ import click
 if TYPE_CHECKING:
     from trainmon.monitor.judge import Judgement
     from trainmon.monitor.snapshot import RunSnapshot
-    from trainmon.monitor.thresholds import Thresholds
 
 # numpy's BLAS threads cost CPU and memory and nothing here multiplies matrices.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-EXIT = """\b
+_WIDTH = 78  # of a help page
+_JUDGED = """\b
 Exit status: 0 judged, no FAIL; 1 at least one FAIL (or WARN with --strict);
 2 wrong usage, or nothing could be judged; 130 interrupted."""
+
+
+def epilog(*examples: str, status: str = "") -> str:
+    """The foot of a command's help: examples, a command line and after two spaces what it does, and exit statuses:
+    what stands in `status` for 0 and 2, those of a judgement unless it is given."""
+    parts = [example.partition("  ")[::2] for example in examples]
+    fit = [words for words, told in parts if told and len(words) + len(told) < _WIDTH - 4]
+    width = max(map(len, fit), default=0)
+    lines = []
+    for words, told in parts:
+        line = f"  {words:{width}}  {told}".rstrip()
+        lines += [line] if len(line) <= _WIDTH else [f"  {words}", f"      {told}"]
+    end = f"Exit status: {status}; 130 interrupted." if status else _JUDGED
+    return "\n".join(["\b", "Examples:", *lines, "", end])
 
 
 def echo(text: str) -> None:
@@ -65,60 +79,6 @@ def give_up(lines: Iterable[str]) -> NoReturn:
     raise Trouble(*dict.fromkeys(lines), was_said=True)
 
 
-def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and value != value:
-        raise click.BadParameter("nan is not a number above 0")
-    return value
-
-
-def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --threshold and --window."""
-    command = click.option(
-        "--threshold",
-        type=click.FloatRange(min=0, min_open=True, max=1e12),
-        callback=_finite,
-        help="Clip threshold c of the gradient norm (1.0).",
-    )(command)
-    return click.option(
-        "--window",
-        type=click.IntRange(min=10, max=100_000),
-        help="Window W of the spike score, in logged values (100).",
-    )(command)
-
-
-def _no_cache(_context: click.Context, _option: click.Parameter, value: bool) -> None:
-    if value:
-        os.environ["TRAINMON_CACHE"] = "off"  # for the worker processes too
-
-
-def cache_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option --no-cache."""
-    return click.option(
-        "--no-cache",
-        is_flag=True,
-        expose_value=False,
-        callback=_no_cache,
-        help="Read large logs anew and keep nothing of them (as TRAINMON_CACHE=off).",
-    )(command)
-
-
-def quiet_option(told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option --quiet, whose help says what is `told` all the same."""
-    return click.option("-q", "--quiet", is_flag=True, help=told)
-
-
-def limits_of(threshold: float | None, window: int | None) -> Thresholds:
-    """The thresholds that the flags set."""
-    from trainmon.monitor.thresholds import Thresholds
-
-    limits = Thresholds()
-    if threshold is not None:
-        limits = limits.override({"clip": threshold}, source="flag --threshold")
-    if window is not None:
-        limits = limits.override({"window": float(window)}, source="flag --window")
-    return limits
-
-
 def say_problems(found: Judgement) -> None:
     """One line on stderr for each target that could not be read, and for each run that holds nothing to judge."""
     say_problems_of(problems_of(found))
@@ -156,22 +116,6 @@ def speaks_unicode() -> bool:
     return True
 
 
-def history_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option --no-history."""
-
-    def turn_off(_context: click.Context, _option: click.Parameter, value: bool) -> None:
-        if value:
-            os.environ["TRAINMON_HISTORY"] = "off"
-
-    return click.option(
-        "--no-history",
-        is_flag=True,
-        expose_value=False,
-        callback=turn_off,
-        help="Do not keep the verdict for `trainmon history`.",
-    )(command)
-
-
 def keep_history(runs: Iterable[RunSnapshot]) -> None:
     """Keeps what was judged, unless the user does not want that; one line where it cannot be kept."""
     if os.environ.get("TRAINMON_HISTORY", "").lower() in ("off", "0", "no", "false"):
@@ -194,19 +138,3 @@ def cluster_trouble() -> Iterator[None]:
         yield
     except ClusterError as error:
         fail(str(error))
-
-
-def work_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --jobs and --dask: `processes` and `cluster`."""
-    command = click.option(
-        "--dask",
-        "cluster",
-        metavar="ADDRESS",
-        help="Let the workers of this dask scheduler (tcp://HOST:PORT) read and judge; they must see the same files.",
-    )(command)
-    return click.option(
-        "--jobs",
-        "processes",
-        type=click.IntRange(min=1, max=256),
-        help="Processes that read and judge: all cores where that pays.",
-    )(command)

@@ -8,35 +8,22 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import (
-    cache_option,
-    echo,
-    give_up,
-    problems_of,
-    quiet_option,
-    say_problems_of,
-    speaks_unicode,
-)
+from trainmon.commands.common import echo, epilog, give_up, problems_of, say_problems_of, speaks_unicode
+from trainmon.commands.options import by_option, cache_option, quiet_option, signals_option
 from trainmon.commands.reach import ssh_options
 
 
-@click.command(epilog="Exit status: 0 compared; 2 wrong usage, or nothing that could be compared; 130 interrupted.")
+@click.command(
+    epilog=epilog(
+        "trainmon compare base/ new/  loss at the same tokens or step",
+        "trainmon compare 'sweep/*' --by flops -s eval.nll",
+        "trainmon compare base/ new/ --format markdown > table.md",
+        status="0 compared; 2 wrong usage, or nothing that could be compared",
+    )
+)
 @click.argument("targets", nargs=-1, required=True, metavar="RUN RUN...", shell_complete=completing.targets)
-@click.option(
-    "-s",
-    "--signal",
-    "signals",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completing.signals,
-    help="What to compare (loss.train).",
-)
-@click.option(
-    "--by",
-    "axis",
-    type=click.Choice(["tokens", "flops", "step", "time"]),
-    help="The same amount of what: tokens where batch sizes differ and are known, else steps.",
-)
+@signals_option("What to compare (loss.train).")
+@by_option("The same amount of what: tokens where batch sizes differ and are known, else steps.")
 @click.option(
     "--format",
     "form",

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from trainmon.commands.common import echo
+from trainmon.commands.common import echo, epilog
+from trainmon.commands.options import quiet_option
 
 _HOW = {
-    "bash": 'add to ~/.bashrc:  eval "$(trainmon completion bash)"',
-    "zsh": 'add to ~/.zshrc:  eval "$(trainmon completion zsh)"',
-    "fish": "run once:  trainmon completion fish > ~/.config/fish/completions/trainmon.fish",
+    "bash": 'add to ~/.bashrc: eval "$(trainmon completion bash)"',
+    "zsh": 'add to ~/.zshrc: eval "$(trainmon completion zsh)"',
+    "fish": "run once: trainmon completion fish > ~/.config/fish/completions/trainmon.fish",
 }
 
 
 @click.command(
-    epilog="\b\n" + "\n".join(f"{shell}: {how}" for shell, how in _HOW.items()) + "\n\nExit status: 0; 2 wrong usage."
+    epilog=epilog(*(f"trainmon completion {shell}  {how}" for shell, how in _HOW.items()), status="0; 2 wrong usage")
 )
 @click.argument("shell", type=click.Choice(list(_HOW)))
-def completion(shell: str) -> None:
+@quiet_option("In a terminal, do not say where to put it.")
+def completion(shell: str, quiet: bool) -> None:
     """Print the completion script of a shell: commands, options, checks, signals and files."""
     from click.shell_completion import get_completion_class
 
@@ -25,3 +29,5 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     echo(found(main, {}, "trainmon", "_TRAINMON_COMPLETE").source().rstrip("\n"))
+    if sys.stdout.isatty() and not quiet:
+        click.echo(f"trainmon: {_HOW[shell]}", err=True)

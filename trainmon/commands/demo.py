@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmon.commands.common import fail, quiet_option
+from trainmon.commands.common import echo, epilog, fail
+from trainmon.commands.options import json_option, quiet_option
 from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
 
@@ -19,16 +20,24 @@ if TYPE_CHECKING:
 
 
 # Those of monitor.simulate_faults, which is imported when it is needed.
-_EPILOG = """\b
+_FAULTS = """\b
 Faults: bad_rank, bad_source, co_spike, data_wait, drift, eval_regression,
   expert_collapse, grad_spike, level_shift, loss_spike, lr_jump,
   memory_creep, nan, nccl_crash, oom_crash, plateau, restart, slow_rank,
   slow_steps, stall, unrecovered_spike, zero_loss
+"""
 
-Exit status: 0, or that of `watch`; 2 wrong usage."""
 
-
-@click.command(epilog=_EPILOG)
+@click.command(
+    epilog=_FAULTS
+    + "\n"
+    + epilog(
+        "trainmon demo  five runs, trouble within a minute",
+        "trainmon demo --faults slow_rank:1.6@100,nan --runs 3 --ranks 64",
+        "trainmon demo --faults none --out logs/  healthy logs, no screen",
+        status="0, or that of `watch`; 2 wrong usage",
+    )
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same runs.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write the runs' logs here and end; no screen."
@@ -37,6 +46,7 @@ Exit status: 0, or that of `watch`; 2 wrong usage."""
 @click.option("--faults", multiple=True, metavar="NAME,...", help="These: NAME, NAME:SIZE, NAME@STEP, RUN/NAME; none.")
 @click.option("--runs", type=click.IntRange(1, 200), help="How many runs (5).")
 @click.option("--ranks", type=click.IntRange(1, 100_000), help="Ranks of each run.")
+@json_option("trainmon.demo/1", where="With --out")
 @quiet_option("Do not say what was written.")
 @click.option("--moe", is_flag=True, help="Only mixtures of experts.")
 @terminal_options
@@ -48,11 +58,13 @@ def demo(
     runs: int | None,
     ranks: int | None,
     moe: bool,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Watch simulated runs that meet trouble within a minute: real log files, written as they would be."""
     from trainmon.monitor import simulate
-    from trainmon.monitor.simulate_choice import choose_faults, choose_runs
+    from trainmon.monitor.document import dumps
+    from trainmon.monitor.simulate_choice import choose_faults, choose_runs, document
 
     specs = choose_runs(simulate.DEFAULT_RUNS, runs, ranks, moe)
     try:
@@ -64,9 +76,13 @@ def demo(
             simulate.write_finished(out, seed=seed, faults=script, runs=specs)
         except OSError as error:
             fail(f"{out}: {error.strerror or error}; give a directory that can be written")
-        if not quiet:
-            click.echo(f"wrote simulated runs below {out}; try: trainmon check {out}")
+        if as_json:
+            echo(dumps(document(out, specs, script)))
+        elif not quiet:
+            echo(f"wrote simulated runs below {out}; try: trainmon check {out}")
         return
+    if as_json:
+        raise click.UsageError("--json goes with --out")
     if not sys.stdout.isatty():
         fail("standard output is no terminal; `trainmon demo --out DIR` only writes the logs")
     _demo(seed, keep, script, specs)

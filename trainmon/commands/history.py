@@ -6,12 +6,19 @@ import sys
 
 import click
 
-from trainmon.commands.common import echo, fail, quiet_option
+from trainmon.commands.common import echo, epilog, fail
+from trainmon.commands.options import json_option, quiet_option
 
 
-@click.command(epilog="Exit status: 0; 2 wrong usage, or the history cannot be read; 130 interrupted.")
+@click.command(
+    epilog=epilog(
+        "trainmon history  the last 30 runs",
+        "trainmon history llama -n 5",
+        status="0; 2 wrong usage, or the history cannot be read",
+    )
+)
 @click.argument("words", required=False, default="", metavar="[WORDS]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.history/1) on stdout.")
+@json_option("trainmon.history/1")
 @quiet_option("One line a run, and what comes back.")
 @click.option("-n", "--limit", type=click.IntRange(1, 20_000), default=30, show_default=True, help="How many runs.")
 def history(words: str, as_json: bool, quiet: bool, limit: int) -> None:
@@ -20,9 +27,8 @@ def history(words: str, as_json: bool, quiet: bool, limit: int) -> None:
     With WORDS only the runs whose name or path holds them. `check` and `watch` keep it, in your own data folder;
     --no-history there, or TRAINMON_HISTORY=off, keeps nothing.
     """
-    from trainmon import version
     from trainmon.monitor.document import dumps
-    from trainmon.monitor.history import History, HistoryError
+    from trainmon.monitor.history import History, HistoryError, document
     from trainmon.monitor.report import moment
     from trainmon.tails.text import printable
 
@@ -32,28 +38,7 @@ def history(words: str, as_json: bool, quiet: bool, limit: int) -> None:
     except HistoryError as error:
         fail(printable(str(error)))
     if as_json:
-        fields = ("place", "name", "verdict", "reason", "state", "first_seen", "last_seen", "last_step", "episodes")
-        echo(
-            dumps(
-                {
-                    "schema": "trainmon.history/1",
-                    "version": version(),
-                    "runs": [{name: getattr(run, name) for name in fields} for run in runs],
-                    "recurrences": [
-                        {
-                            "check": each.check,
-                            "kind": each.kind,
-                            "signal": each.signal,
-                            "where": dict(each.where),
-                            "runs": list(each.runs),
-                            "last_seen": each.last_seen,
-                        }
-                        for each in again
-                    ],
-                    "problems": [],
-                }
-            )
-        )
+        echo(dumps(document(runs, again)))
         return
     if not runs:
         click.echo(f"trainmon: no run {'of that name ' if words else ''}was judged before", err=True)

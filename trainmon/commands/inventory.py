@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import cache_option, echo, problems_of, quiet_option, say_problems_of
+from trainmon.commands.common import echo, epilog, problems_of, say_problems_of
+from trainmon.commands.options import cache_option, json_option, quiet_option
 from trainmon.commands.reach import ssh_options
 
 
@@ -24,10 +25,14 @@ def _share(_context: click.Context, _option: click.Parameter, text: str) -> floa
 
 
 @click.command(
-    epilog="Exit status: 0; 2 wrong usage, or a target that cannot be read or has no metrics; 130 interrupted."
+    epilog=epilog(
+        "trainmon inventory run/  what is logged, what is missing",
+        "trainmon inventory run/ -q  the gaps alone",
+        status="0; 2 wrong usage, or a target that cannot be read or has no metrics",
+    )
 )
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...", shell_complete=completing.targets)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.inventory/1) on stdout.")
+@json_option("trainmon.inventory/1")
 @click.option(
     "--share",
     callback=_share,

@@ -8,14 +8,21 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import EXIT, echo, say_problems_of
+from trainmon.commands.common import echo, epilog, say_problems_of
+from trainmon.commands.options import json_option, quiet_option, strict_option
 
 
-@click.command(epilog=EXIT)
+@click.command(
+    epilog=epilog(
+        "trainmon preflight train.yaml --gpus 64  a plan before it runs",
+        "trainmon preflight train.sh model/config.json  each for itself",
+        "trainmon preflight old-run/ --step-time 3.2  by what the last run logged",
+    )
+)
 @click.argument("targets", nargs=-1, required=True, metavar="CONFIG|LOGDIR...", shell_complete=completing.targets)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (schema trainmon.preflight/1) on stdout.")
-@click.option("--strict", is_flag=True, help="A WARN also gives exit status 1.")
-@click.option("-q", "--quiet", is_flag=True, help="Only what is wrong, a title line for each target.")
+@json_option("trainmon.preflight/1")
+@strict_option
+@quiet_option("Only what is wrong, a title line for each target.")
 @click.option("--gpus", type=click.IntRange(min=1), help="How many cards the job will have.")
 @click.option("--step-time", type=click.FloatRange(min=0, min_open=True, max=1e6), help="Seconds a step, if known.")
 @click.option("--parameters", type=click.FloatRange(min=1, max=1e16), help="The model's size, if the config is silent.")

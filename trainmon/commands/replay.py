@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import fail, limit_options, limits_of, quiet_option, say_problems_of
+from trainmon.commands.common import echo, epilog, fail, say_problems_of
+from trainmon.commands.options import json_option, limit_options, limits_of, quiet_option
 from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
 
@@ -31,11 +32,18 @@ def _speed(_context: click.Context, _option: click.Parameter, value: str) -> flo
     return speed
 
 
-@click.command(epilog="Exit status: 0, or that of `watch`; 2 when there is nothing to replay.")
+@click.command(
+    epilog=epilog(
+        "trainmon replay old-run/ --speed 100x --from 12000",
+        "trainmon replay old-run/ --out live/ &  for another program to read",
+        status="0, or that of `watch`; 2 wrong usage, or there is nothing to replay",
+    )
+)
 @click.argument("target", metavar="RUN", shell_complete=completing.targets)
 @click.option("--speed", default="10x", show_default=True, callback=_speed, help="How many times as fast as it was.")
 @click.option("--from", "from_step", type=float, metavar="STEP", help="What came before is there from the start.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write into this directory; no screen.")
+@json_option("trainmon.replay/1", where="With --out")
 @quiet_option("Do not say what is written.")
 @limit_options
 @terminal_options
@@ -44,6 +52,7 @@ def replay(
     speed: float,
     from_step: float | None,
     out: Path | None,
+    as_json: bool,
     quiet: bool,
     threshold: float | None,
     window: int | None,
@@ -52,10 +61,13 @@ def replay(
 
     The log is written anew, record after record, in a temporary directory, and watched there. Downtimes are cut short.
     """
+    from trainmon.monitor.document import dumps
     from trainmon.monitor.judge import find
-    from trainmon.monitor.replay import ReplayError, plan, play
+    from trainmon.monitor.replay import ReplayError, document, plan, play
     from trainmon.tails.clock import SystemClock
 
+    if as_json and out is None:
+        raise click.UsageError("--json goes with --out")
     if from_step is not None and from_step != from_step:
         raise click.UsageError("--from wants a step")
     found = find([target], Path.cwd())
@@ -91,6 +103,8 @@ def replay(
             shutil.rmtree(folder, ignore_errors=True)
     if problems:
         fail(problems[0])
+    if as_json:
+        echo(dumps(document(found.runs[0].name, made, speed)))
 
 
 def _watched(

@@ -7,27 +7,24 @@ from pathlib import Path
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import (
-    cache_option,
-    echo,
-    fail,
-    give_up,
-    limit_options,
-    limits_of,
-    problems_of,
-    quiet_option,
-    say_problems_of,
-)
+from trainmon.commands.common import echo, epilog, fail, give_up, problems_of, say_problems_of
 from trainmon.commands.jobs import job_options, job_watch_of
+from trainmon.commands.options import cache_option, limit_options, limits_of, output_option, quiet_option
 from trainmon.commands.reach import ssh_options
 
 
-@click.command(epilog="Exit status: 0 written; 2 wrong usage, or nothing to report; 130 interrupted.")
+@click.command(
+    epilog=epilog(
+        "trainmon report run/ -o incident.html  one page, nothing else needed",
+        "trainmon report run/  Markdown, for a ticket or a mail",
+        status="0 written; 2 wrong usage, or nothing to report",
+    )
+)
 @click.argument("targets", nargs=-1, required=True, metavar="RUN", shell_complete=completing.targets)
 @click.option("--md", "form", flag_value="md", help="Markdown, with charts of characters (the default).")
 @click.option("--html", "form", flag_value="html", help="One HTML page, with charts inline.")
 @click.option("--json", "form", flag_value="json", help="One JSON document (schema trainmon.report/1).")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write here; .md, .html, .json.")
+@output_option("Write here; .md, .html, .json.")
 @click.option("--log-excerpts", is_flag=True, help="With lines of the log around each episode (may hold data samples).")
 @quiet_option("Do not say what was written.")
 @limit_options

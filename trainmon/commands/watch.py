@@ -12,17 +12,9 @@ import click
 
 from trainmon.commands import completing
 from trainmon.commands.alert_options import alert_options, config_of_user, wanted_by
-from trainmon.commands.common import (
-    EXIT,
-    fail,
-    history_option,
-    keep_history,
-    limit_options,
-    limits_of,
-    say_problems_of,
-    stop_printing,
-)
+from trainmon.commands.common import epilog, fail, keep_history, say_problems_of, stop_printing
 from trainmon.commands.jobs import job_options, job_watch_of
+from trainmon.commands.options import history_option, limit_options, limits_of, quiet_option
 from trainmon.commands.reach import ssh_options
 from trainmon.commands.terminal_options import set_pace, terminal_options
 
@@ -39,10 +31,20 @@ if TYPE_CHECKING:
 _PATIENCE_S = 5.0
 
 
-@click.command(epilog=EXIT)
+@click.command(
+    epilog=epilog(
+        "trainmon watch  all runs below here",
+        "trainmon watch 'runs/*/train.log' node7:/scratch/run",
+        "trainmon watch slurm:me --notify URL --bell",
+        "trainmon watch run/ --headless --prometheus /var/lib/node/run.prom",
+    )
+)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=completing.targets)
-@click.option("--headless", is_flag=True, help="No screen: one JSON object a line, exit status as `check`.")
+@click.option(
+    "--headless", "--json", "headless", is_flag=True, help="No screen: one JSON object a line, exit status as `check`."
+)
 @click.option("--records", is_flag=True, help="With --headless: a `record` event for each training record.")
+@quiet_option("With --headless: only faults (`episode`), `problem`, `mark` and `end`.")
 @click.option(
     "--until-idle",
     type=click.FloatRange(min=0),
@@ -65,6 +67,7 @@ def watch(
     targets: tuple[str, ...],
     headless: bool,
     records: bool,
+    quiet: bool,
     until_idle: float | None,
     prometheus: Path | None,
     threshold: float | None,
@@ -98,6 +101,7 @@ def watch(
                 cwd=Path.cwd(),
                 limits=limits,
                 records=records,
+                quiet=quiet,
                 until_idle_s=until_idle,
                 prometheus=prometheus,
                 jobs=jobs,
