@@ -100,7 +100,7 @@ class Chart:
 
 
 _GUTTER = 7  # cells for the labels beside a plot: most fit, and charts above one another share their x axis
-_NARROW = 40  # cells of a chart that cannot spare them
+_NARROW = 46  # cells of a chart that cannot spare them
 
 
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Line]:
@@ -154,7 +154,7 @@ def _title(chart: Chart, width: int, glyphs: Glyphs) -> Line:
     line.append(Span(chart.title, "title"))
     if chart.value:
         line.append(Span(f" {chart.value}", "value"))
-    if chart.change:
+    if chart.change and width_of(line) + len(chart.change) < width:  # half a number says nothing
         line.append(Span(f" {chart.change}", "muted"))
     if chart.beside and (room := width - width_of(line) - 3) > 8:
         line.append(Span(f" {glyphs.dot} {clip(chart.beside, room, glyphs.ellipsis)}", "muted"))

@@ -58,7 +58,7 @@ class LogView:
         """Gives `pane` its lines, and the cursor its place once that is here."""
         lines, waiting = self._lines(run)
         path = self.place[0] if self.place else (lines[-1].path if lines else "")
-        title = f"log {_short(path)}" + ("" if self.place else ", newest lines")
+        title = f"log {short_path(path)}" + ("" if self.place else ", newest lines")
         file = next((file for file in run.files if file.path == path), None)
         if file is not None and file.watched_by:
             title += f" ({file.watched()})"
@@ -76,9 +76,9 @@ class LogView:
             return run.log_tail, ""
         path, line_no = self.place
         if run.log_context_for != self.place:
-            return (), f"reading {_short(path)}, line {line_no}"
+            return (), f"reading {short_path(path)}, line {line_no}"
         if not run.log_context:
-            return (), f"line {line_no} of {_short(path)} cannot be read any more"
+            return (), f"line {line_no} of {short_path(path)} cannot be read any more"
         return run.log_context, ""
 
     def _matching(self, lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
@@ -106,7 +106,7 @@ class LogView:
         return beyond[-1] if beyond else places[-1]
 
 
-def _short(path: str) -> str:
+def short_path(path: str) -> str:
     """The last two parts of a path tell files of one run apart; the rest only takes room."""
     parts = path.split("/")
     return printable("/".join(parts[-2:]), 200)

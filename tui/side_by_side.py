@@ -246,8 +246,17 @@ def difference_lines(found: Comparison, width: int, glyphs: Glyphs) -> list[Line
     lines.append([*head_line, Span(" " * width, "text", "bar")])
     for name, values in found.settings:
         line: Line = [Span(f" {fit(name.replace('_', ' '), names, glyphs.ellipsis)}", "muted")]
-        lines.append([*line, *(Span(f" {fit(value, cells, glyphs.ellipsis)}") for value in values)])
+        lines.append([*line, *(Span(f" {fit(_grouped(value), cells, glyphs.ellipsis)}") for value in values)])
     return lines
+
+
+def _grouped(value: str) -> str:
+    """A long whole number that can be read, and compared to its last digit.
+
+    >>> _grouped("290000000"), _grouped("2048"), _grouped("bf16")
+    ('290,000,000', '2048', 'bf16')
+    """
+    return f"{int(value):,}" if value.isascii() and value.isdigit() and len(value) > 4 else value
 
 
 def common_x(runs: list[RunSnapshot], axis: str) -> float:

@@ -32,6 +32,8 @@ RL_SCREEN: tuple[tuple[str, ...], ...] = (
     ("policy.length",),
     ("policy.zero_variance", "policy.generation_time"),
 )
+# Where a title has little room.
+SHORT_TITLES = {"gradient norm": "grad norm", "loss by source": "by source", "bits per byte": "bits/byte"}
 _TITLES = {"spike.score": "spike score", "tensor.abs_max": "output AbsMax"}
 _DRAWN_FIRST = {"spike.co_count": "spike.score", "sys.peak_memory": "sys.memory_share"}
 _MOST_CURVES = 6

@@ -12,6 +12,7 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys, numbers
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.log_view import short_path
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.run_lines import episode_words, status_line
 from trainmon.tui.screens.filtered import FilteredScreen
@@ -114,7 +115,9 @@ def detail_lines(entry: Entry, run: RunSnapshot, width: int) -> list[Line]:
     one = entry.episode
     last = f"-{numbers.step(one.last_step)}" if one.last_step > one.first_step else ""
     steps = f"steps {numbers.step(one.first_step)}{last}" if last else f"step {numbers.step(one.first_step)}"
-    where = f"{one.signal}, {steps}" + (f", {one.path} line {one.line}" if one.path and one.line > 0 else "")
+    where = f"{one.signal}, {steps}" + (
+        f", {short_path(one.path)} line {one.line}" if one.path and one.line > 0 else ""
+    )
     todo = next((check.next for check in run.checks if check.id == one.check), "")
     parts = (("what", one.what or one.kind, "text", 1), ("where", where, "muted", 1), ("next", todo, "value", 2))
     lines: list[Line] = []

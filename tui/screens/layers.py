@@ -195,8 +195,8 @@ class LayersScreen(RunCharted):
     def _title(self, family: Family) -> Line:
         place = self.families.index(family) + 1
         view, heat = self.shown_key("view"), self.shown_key("heat")
-        how, other = ("against its usual level", "values") if self.by_change else ("values", "changes")
-        more = f"{place} of {len(self.families)}: {view} next family, " if len(self.families) > 1 else ""
+        how, other = ("by change", "values") if self.by_change else ("by value", "changes")
+        more = f"{view} family {place} of {len(self.families)}, " if len(self.families) > 1 else ""
         known = BY_ID.get(family.signal)
         unit = f" [{family.unit}]" if family.unit and known is not None else ""
         return [

@@ -17,7 +17,7 @@ from trainmon.tui.arrange import Place, arrange
 from trainmon.tui.chart import Chart, draw_chart, draw_title, plot_offset
 from trainmon.tui.chart_view import ChartView, Stretch, whole_of
 from trainmon.tui.columns import VERDICT_STYLES
-from trainmon.tui.slots import Absent
+from trainmon.tui.slots import SHORT_TITLES, Absent
 from trainmon.tui.span import Line, Span, clip, fit, pad
 from trainmon.tui.widgets.flat import FlatWidget, clock_of
 from trainmon.tui.widgets.lines import look_of
@@ -253,7 +253,10 @@ class ChartGrid(FlatWidget, can_focus=True):
         worst = max(entry.shades, key=lambda shade: ("info", "warn", "fail").index(shade.style), default=None)
         glyph, style = (worst.glyph, worst.style) if worst else (" ", "text")
         value = entry.value.removesuffix(" nats").removesuffix(" z")
-        title = clip(entry.title, max(min(12, len(entry.title)), width - 5 - len(value)), glyphs.ellipsis)
+        title = entry.title
+        if len(title) + len(value) > width - 5:
+            title, value = SHORT_TITLES.get(title, title), value.partition(" ")[0]
+        title = clip(title, max(min(12, len(title)), width - 5 - len(value)), glyphs.ellipsis)
         value = clip(value, max(1, width - 5 - len(title)), glyphs.ellipsis)
         head = [Span(f"{entry.number} ", "key"), Span(f"{glyph} ", style)]
         return [*head, Span(title, "text"), Span(f" {value}", "value")]

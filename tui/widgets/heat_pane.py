@@ -11,7 +11,7 @@ from textual.strip import Strip
 from trainmon.tui import numbers
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.heat import LEVELS, HeatMap, layer_rows
-from trainmon.tui.span import Line, Span, fit, pad
+from trainmon.tui.span import Line, Span, fit, pad, width_of
 from trainmon.tui.widgets.flat import FlatWidget
 from trainmon.tui.widgets.lines import look_of
 
@@ -137,7 +137,9 @@ class HeatPane(FlatWidget, can_focus=True):
             words = times or (f"{drawn.low:+.2g}", "usual", f"{drawn.high:+.2g}")
             line.append(Span(f"{words[0]} or less ", "muted"))
             line += heat_spans(list(range(LEVELS)), [False] * LEVELS, glyphs, "turn")
-            line.append(Span(f" {words[2]} or more {self.against}", "muted"))
+            line.append(Span(f" {words[2]} or more", "muted"))
+            if width_of(line) + 1 + len(self.against) <= self.size.width:
+                line.append(Span(f" {self.against}", "muted"))
         else:
             low, high = (numbers.with_unit(value, self.unit) for value in (drawn.low, drawn.high))
             line.append(Span(f"{low} ", "muted"))

@@ -10,14 +10,13 @@ from trainmon.tui.chart import Chart
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.curve import spark_text
 from trainmon.tui.glyphs import Glyphs
-from trainmon.tui.slots import Absent
+from trainmon.tui.slots import SHORT_TITLES, Absent
 from trainmon.tui.span import Line, Span, clip, fit, pad
 from trainmon.tui.widgets.flat import FlatWidget
 from trainmon.tui.widgets.lines import look_of
 
 _TITLE = 13
 _VALUE = 10
-_SHORT = {"gradient norm": "grad norm", "loss by source": "by source", "bits per byte": "bits/byte"}
 
 
 def across(width: int) -> int:
@@ -70,7 +69,7 @@ class SignalStrip(FlatWidget):
 
 def entry_line(entry: Chart | Absent, width: int, glyphs: Glyphs) -> Line:
     """Number, sign, title, value, curve; for a signal that is not logged, that."""
-    title = fit(_SHORT.get(entry.title, entry.title), _TITLE, glyphs.ellipsis)
+    title = fit(SHORT_TITLES.get(entry.title, entry.title), _TITLE, glyphs.ellipsis)
     if isinstance(entry, Absent):
         sign, style = glyphs.verdicts[entry.verdict], VERDICT_STYLES[entry.verdict]
         reason = "not applicable" if entry.verdict.value == "N/A" else "not logged"
