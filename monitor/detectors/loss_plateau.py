@@ -42,6 +42,8 @@ FELL = 0.2  # the part before must have fallen by so much, or there was no trend
 CONVERGED = 0.1  # nats: nothing more to fall
 MIN_BEFORE = 4
 MIN_FLAT = 12
+PARTS = 6  # of a flat end, each at its level
+NEAR = KEPT_PROMISE * PROMISED  # of the log loss: at the level
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,21 @@ class _Curve:
         self._values.clear()
 
 
+def _flat_from(steps: FloatArray, u: FloatArray, least: float) -> int | None:
+    """See `LossPlateau._flat_from`."""
+    n = len(steps)
+    # A bend makes the error of a slope large, and a fall and a rise cancel: every part must be at the level.
+    apart = np.abs(u - median(u[-MIN_FLAT:]))
+    for start in range(MIN_BEFORE, n - MIN_FLAT, max(1, n // 64)):
+        begin = start + int(np.argmax(apart[start:] <= NEAR))
+        if steps[-1] - steps[begin] < least:
+            return None
+        is_level = all(median(part) <= NEAR for part in np.array_split(apart[begin:], PARTS))
+        if is_level and slope_test(steps[begin:], u[begin:]).t > -3.0:
+            return begin
+    return None
+
+
 class LossPlateau(Detector):
     """Over N = max(1,000 steps, 5% of the run) the slope is not different from 0, minding autocorrelation.
 
@@ -128,6 +145,7 @@ class LossPlateau(Detector):
         self.last: Place | None = None
         self._attempt: int | None = None
         self._last_step = math.nan
+        self._flat: tuple[tuple[float, ...], int | None] | None = None
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Keeps the curve and the learning rate."""
@@ -136,6 +154,7 @@ class LossPlateau(Detector):
         if frame.attempt != self._attempt:
             if self._attempt is not None and not resumed(self._last_step, float(frame.steps[0])):
                 self.curve.clear()
+                self._flat = None
                 self.lr_peak = 0.0
             self._attempt = frame.attempt
         self._last_step = float(frame.steps[-1])
@@ -172,10 +191,8 @@ class LossPlateau(Detector):
         level = median(u[-MIN_FLAT:])
         if math.exp(level) < CONVERGED:
             return None
-        begin = self._flat_from(steps, u)
+        begin = self._flat_from(steps, u, max(self.window(), FLAT_SHARE * float(steps[-1] - steps[0])))
         if begin is None:
-            return None
-        if steps[-1] - steps[begin] < max(self.window(), FLAT_SHARE * (steps[-1] - steps[0])):
             return None
         promised = self._promise(steps[:begin], u[:begin], steps[begin], steps[-1])
         fit = slope_test(steps[begin:], u[begin:])
@@ -184,14 +201,15 @@ class LossPlateau(Detector):
             return None
         return Plateau(points[begin][2], self.last, math.exp(level), promised, fit.error)
 
-    @staticmethod
-    def _flat_from(steps: FloatArray, u: FloatArray) -> int | None:
-        """The start of the longest end over which the slope is not different from 0 (|t| < 3)."""
-        n = len(steps)
-        for begin in range(MIN_BEFORE, n - MIN_FLAT, max(1, n // 64)):
-            if slope_test(steps[begin:], u[begin:]).t > -3.0:
-                return begin
-        return None
+    def _flat_from(self, steps: FloatArray, u: FloatArray, least: float) -> int | None:
+        """The start of the longest end, of at least `least` steps, over which the slope is not different from 0.
+
+        Not different: |t| < 3. The answer for the same points is kept: most looks come before the next point is whole.
+        """
+        asked = (len(steps), self.curve.join, float(steps[0]), float(steps[-1]), least)
+        if self._flat is None or self._flat[0] != asked:
+            self._flat = (asked, _flat_from(steps, u, least))
+        return self._flat[1]
 
     @staticmethod
     def _promise(steps: FloatArray, u: FloatArray, first: float, last: float) -> float:
