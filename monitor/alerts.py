@@ -11,6 +11,7 @@ from trainmon.monitor.cause import likely_cause
 from trainmon.monitor.detectors.lineage import Restart
 from trainmon.monitor.finding import Episode, Finding, Incident, Severity
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.one_rise import told_once
 from trainmon.monitor.signals import BY_ID
 
 # Faults of one cause show in several signals within a few logged values of each other.
@@ -125,7 +126,7 @@ class AlertBook:
                 name = f"i{episode.id}"
                 anchors[place] = (name, episode.first_step, reach)
             placed.append(replace(episode, incident=name))
-        return tuple(placed)
+        return told_once(placed, intervals or {})
 
     def _begin(self, check: str, finding: Finding) -> Episode:
         first_step = finding.step if finding.first_step is None else finding.first_step

@@ -20,6 +20,7 @@ from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.intake import Sources
 from trainmon.monitor.mapping import Mapper
+from trainmon.monitor.one_rise import with_story
 from trainmon.monitor.run import KeyMapper, UnscaledMapper
 from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.series import BUDGET_BYTES, SeriesStore
@@ -215,7 +216,8 @@ class RunEngine:
                 moe=core.moe,
             )
             try:
-                told = without_numbers(detector, detector.result(view), seen, numbers)
+                told = with_story(detector.result(view), view.episodes)
+                told = without_numbers(detector, told, seen, numbers)
                 results.append((detector.order, told))
             except Exception as error:  # as for update: one faulty check must not take the others' verdicts away
                 core.fail(detector, error)

@@ -97,7 +97,7 @@ class Changes(Detector):
     def _epochs(self, frame: Frame, found: Found) -> None:
         rows, x, before = self._steps(EPOCH, frame)
         crossed = np.floor(x + 1e-9) > np.floor(before + 1e-9)
-        for i in np.flatnonzero(crossed & (before > 0)).tolist():
+        for i in np.flatnonzero(crossed & (before >= 0)).tolist():
             what = "epoch boundary: from epoch " + digits(float(np.floor(before[i] + 1e-9)))
             self._tell("epoch", EPOCH, frame, int(rows[i]), float(np.floor(x[i] + 1e-9)), what, found)
 

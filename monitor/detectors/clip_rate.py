@@ -23,13 +23,18 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.meant import MeantChanges
+from trainmon.monitor.detectors.newest import Newest
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_share import RollingShare
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray, IntArray
 
 RATE = SignalKey("grad.clip_rate")
 GRAD = SignalKey("grad.norm")
+LR = SignalKey("optim.lr")
+DECAYED = 0.5
 SETTLE = 3  # windows before the rate's own level is taken: warm-up clips often
 
 
@@ -37,7 +42,8 @@ class ClipRate(Detector):
     """The clip rate over W steps; +0.3 over its own lowest level for 1000 steps is a WARN.
 
     Low and steady is normal, and so is high and steady: only a rise is told. Where neither log nor user gave the
-    threshold, 1.0 is assumed and the warning is advice.
+    threshold, 1.0 is assumed and the warning is advice. Another batch size, sequence length or epoch, and a learning
+    rate that has come down by half, begin a new level.
     """
 
     id: ClassVar[str] = "grad.clip_rate"
@@ -60,6 +66,7 @@ class ClipRate(Detector):
         self.rl = Rl()
         self.newest = math.nan
         self.count = 0
+        self.settled = SETTLE * self.share.window  # values until the level is taken
         self.base = math.inf
         self.first: Place | None = None
         self.last: Place | None = None
@@ -67,6 +74,9 @@ class ClipRate(Detector):
         self.what = ""
         self._attempt: int | None = None
         self._last_step = math.nan
+        self.meant = MeantChanges()
+        self.lr = Newest(LR)
+        self.lr_of_base = 0.0  # the highest learning rate since the level was taken
 
     @property
     def clip(self) -> float:
@@ -78,6 +88,8 @@ class ClipRate(Detector):
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads the gradient norm; the logged rate where there is no norm."""
+        self.meant.feed(frame)
+        self.lr.feed(frame)
         own = finite(frame, GRAD)
         if len(own) and not self.has_norm:
             self.has_norm = True
@@ -95,25 +107,57 @@ class ClipRate(Detector):
             self._attempt = frame.attempt
         found: Found = []
         rates = self.share.extend(own.values > self.clip) if self.has_norm else own.values
-        skip = min(max(SETTLE * self.share.window - 1 - self.count, 0), len(rates))
-        self.count += len(own)
         self._last_step = float(own.steps[-1])
         self.newest = float(rates[-1])
+        at = 0
+        for change in [*self._changes(own.rows), len(rates)]:
+            self._read(frame, own.rows[at:change], rates[at:change], found)
+            if change < len(rates) and not self.opened:
+                self.base, self.first = math.inf, None
+                self.settled = self.count + self.share.window
+            at = change
+        return in_order(found)
+
+    def _changes(self, rows: IntArray) -> list[int]:
+        """Which of `rows` begin a new level: a change of the work of a step, a learning rate that came down by half.
+
+        Norms grow as the learning rate decays, and shrink with a larger batch: neither is a fault.
+        """
+        starts = set(np.searchsorted(rows, self.meant.rows).tolist())
+        rates = np.array(self.lr.at(rows.tolist()))
+        if np.isfinite(rates[-1]):
+            rates = np.nan_to_num(rates)
+            i = 0
+            while i < len(rates):
+                highest = np.maximum.accumulate(np.concatenate([[self.lr_of_base], rates[i:]]))[1:]
+                low = np.flatnonzero((rates[i:] <= DECAYED * highest) & (rates[i:] > 0))
+                if not len(low):
+                    self.lr_of_base = float(highest[-1])
+                    break
+                i += int(low[0])
+                starts.add(i)
+                self.lr_of_base = float(rates[i])
+        return sorted(start for start in starts if start < len(rows))
+
+    def _read(self, frame: Frame, rows: IntArray, rates: FloatArray, found: Found) -> None:
+        skip = min(max(self.settled - 1 - self.count, 0), len(rates))
+        self.count += len(rates)
         if skip == len(rates):
-            return ()
+            return
         lowest = np.minimum.accumulate(np.concatenate([[self.base], rates[skip:]]))[1:]
         if self.first is not None or bool((rates[skip:] > lowest + self.rise).any()):
             for i in range(skip, len(rates)):
                 self.base = float(lowest[i - skip])
                 if self.first is not None or rates[i] > self.base + self.rise:
-                    self._risen(frame, int(own.rows[i]), float(rates[i]), found)
+                    self._risen(frame, int(rows[i]), float(rates[i]), found)
         self.base = float(lowest[-1])
-        return in_order(found)
 
     def _forget(self) -> None:
         self.share = RollingShare(self.share.window)
         self.count = 0
+        self.settled = SETTLE * self.share.window
         self.base = math.inf
+        self.lr_of_base = 0.0
         self.first = None
         self.opened = False
 

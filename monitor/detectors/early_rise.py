@@ -9,6 +9,7 @@ import numpy as np
 
 from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed
 from trainmon.monitor.detectors.heldout_trend import HeldOutTrend
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.middle import median
@@ -28,8 +29,10 @@ class EarlyRise:
     the rise, from which the curve's own slope has dropped out.
     """
 
-    def __init__(self, key: SignalKey, rise: float, held_out: HeldOutTrend) -> None:
+    def __init__(self, key: SignalKey, rise: float, held_out: HeldOutTrend, meant: MeantChanges) -> None:
         self.key = key
+        self.meant = meant
+        self.minded = -math.inf
         self.held_out = held_out
         self.softer = ""
         self.rise = math.log1p(rise)
@@ -63,6 +66,7 @@ class EarlyRise:
     def _restart(self, attempt: int, first: float) -> None:
         if self._attempt is not None:
             self._buffer, self._out, self.open = [], [], None
+            self.minded = math.nextafter(first, -math.inf)
             if not resumed(self._last_step, first):
                 self.blocks, self.count, self._usable = [], 0, True
         self._attempt = attempt
@@ -86,6 +90,10 @@ class EarlyRise:
 
     def _close(self, u: float, at: Place, row: int, found: Found) -> None:
         self.count += 1
+        if self.meant.known and self.meant.between(self.minded, at.step, row):
+            self.minded = at.step
+            if self.open is None:
+                self.blocks, self._out = [], []  # another batch, context or epoch has a level of its own
         if self.open is not None:
             self._go_on(u, at, row, found)
             return

@@ -22,6 +22,7 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -51,6 +52,10 @@ def grad_rule(limits: Thresholds) -> SpikeRule:
     )
 
 
+BESIDE = ("optim.", "sys.", "loss.", "count.")  # numbers of a step
+KNOWN_ROWS, FEWEST_ROWS = 50, 10
+
+
 class GradNorm(Detector):
     """Level: 5x for 100 steps WARN, 100x and rising for 3 values FAIL. Lone spikes are INFO (spike.co warns).
 
@@ -76,6 +81,7 @@ class GradNorm(Detector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.spikes = SpikeTrack(GRAD, grad_rule(limits))
+        self.meant = MeantChanges()
         self.level = LevelTrack(
             GRAD,
             LevelRule(
@@ -88,6 +94,7 @@ class GradNorm(Detector):
                 window=int(limits["window"]),
                 keep_on_restart=True,
             ),
+            self.meant,
         )
         self.fail_run = int(limits["nonfinite.fail_run"])
         self.count = 0
@@ -103,6 +110,7 @@ class GradNorm(Detector):
         self.bad_last: Place | None = None
         self.bad_open = False
         self.bad_severity = Severity.INFO
+        self.company = _Company()
         self._attempt: int | None = None
 
     @property
@@ -116,6 +124,7 @@ class GradNorm(Detector):
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads the norm, and the loss beside a norm that is not finite."""
         self.spikes.flags = []
+        self.meant.feed(frame)
         if frame.attempt != self._attempt:
             self._attempt, self.bad_run, self.bad_open = frame.attempt, 0, False
         if GRAD not in frame.columns:
@@ -123,6 +132,7 @@ class GradNorm(Detector):
         found: Found = []
         self.spikes.feed(frame, found)
         self.level.feed(frame, found)
+        self.company.learn(frame)
         marks = frame.marks.get(GRAD)
         if marks is not None or self.bad_run:
             self._non_finite(frame, found)
@@ -155,19 +165,10 @@ class GradNorm(Detector):
             if mark in (Mark.NAN, Mark.POS_INF, Mark.NEG_INF):
                 loss_bad = loss_marks is not None and loss_marks[row] in (Mark.NAN, Mark.POS_INF, Mark.NEG_INF)
                 loss_there = loss_bad or (loss is not None and bool(np.isfinite(loss[row])))
-                if loss_there or self._has_others(frame, row):
+                if loss_there or self.company.is_step(frame, row):
                     self._bad(frame, row, column[row], bool(loss_bad), found)
             elif mark is Mark.NUMBER and self.bad_run:
                 self._good(frame, row, column[row], found)
-
-    @staticmethod
-    def _has_others(frame: Frame, row: int) -> bool:
-        """Whether another number of the step stands in the row: else NaN only fills a table's gap."""
-        return any(
-            np.isfinite(values[row])
-            for key, values in frame.columns.items()
-            if key.signal.startswith(("optim.", "sys.", "loss.", "count."))
-        )
 
     def _bad(self, frame: Frame, row: int, x: float, loss_bad: bool, found: Found) -> None:
         at = place(frame, row, x)
@@ -285,3 +286,30 @@ class GradNorm(Detector):
             f"{self.far_above / self.count:.1%} above {5 * clip:.15g}; "
             f"largest {self.largest:.4g} at step {self.largest_step:.15g}"
         )
+
+
+class _Company:
+    """What stands beside the gradient norm: whether a row whose norm is not finite is a step or a gap of a table."""
+
+    def __init__(self) -> None:
+        self.rows = self.alone = 0
+
+    def learn(self, frame: Frame) -> None:
+        """Counts, among the first values, those with no other number of a step in their row."""
+        if self.rows >= KNOWN_ROWS:
+            return
+        for row in np.flatnonzero(np.isfinite(frame.columns[GRAD]))[: KNOWN_ROWS - self.rows].tolist():
+            self.rows += 1
+            self.alone += not (_has(frame, row, BESIDE) or _has(frame, row, (LOSS.signal,)))
+
+    def is_step(self, frame: Frame, row: int) -> bool:
+        """Another number of the step is there; or none ever is, and nothing of an evaluation either."""
+        if _has(frame, row, BESIDE):
+            return True
+        is_alone = self.alone >= FEWEST_ROWS and 10 * self.alone >= 9 * self.rows
+        return is_alone and not _has(frame, row, ("eval.",))
+
+
+def _has(frame: Frame, row: int, signals: tuple[str, ...]) -> bool:
+    """Whether a number of one of these (beginnings of) signals stands in the row."""
+    return any(key.signal.startswith(signals) and np.isfinite(values[row]) for key, values in frame.columns.items())

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.monitor.detectors.base import CheckView, Detector
-from trainmon.monitor.detectors.batch_watch import BatchWatch
 from trainmon.monitor.detectors.common import (
     Found,
     Numbers,
@@ -25,6 +24,7 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.middle import median
@@ -62,7 +62,7 @@ class Jitter(Detector):
         super().__init__(limits, facts)
         self.ratio = limits["jitter.ratio"]
         self.least = limits["jitter.least"]
-        self.batch = BatchWatch()
+        self.meant = MeantChanges()
         self.buffer: list[float] = []
         self.steps: list[float] = []
         self.places: list[Place] = []
@@ -76,7 +76,8 @@ class Jitter(Detector):
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads the step time in blocks of 50 values, from the start of each attempt."""
-        changes = self.batch.changes(frame)
+        self.meant.feed(frame)
+        changes = self.meant.rows
         rows, steps, values = numbers(frame, TIME)
         if not rows:
             if changes:

@@ -14,6 +14,7 @@ import numpy as np
 from trainmon.monitor.amount import amount
 from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
 from trainmon.monitor.detectors.habits import Levels, Rhythm
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
@@ -64,6 +65,7 @@ class _Stretch:
         "last",
         "level",
         "limit",
+        "meant",
         "open",
         "outs",
         "recent",
@@ -87,6 +89,7 @@ class _Stretch:
         self.severity = Severity.WARN
         self.what = ""
         self.young = False
+        self.meant = ""  # what was changed on purpose where it began
 
 
 class LevelTrack:
@@ -97,8 +100,9 @@ class LevelTrack:
     and beyond 90% of the values before; it ends when 8 of 10 values in a row are back.
     """
 
-    def __init__(self, key: SignalKey, rule: LevelRule) -> None:
+    def __init__(self, key: SignalKey, rule: LevelRule, meant: MeantChanges | None = None) -> None:
         self.key = key
+        self.meant = meant  # fed by the owner: below a FAIL, a level that moves with such a change is a note
         self.rule = rule
         self.robust = RollingRobust(rule.window)
         self.stretch: _Stretch | None = None
@@ -227,6 +231,9 @@ class LevelTrack:
     def _begin(self, frame: Frame, row: int, x: float, limit: float, found: Found) -> None:
         self.stretch = _Stretch(place(frame, row, x), self.robust.median, limit, max(self.rule.window // 5, 3))
         self.stretch.young = len(self.robust) < self.rule.window
+        self.stretch.meant = self.meant.just_before(self.stretch.first.step, row) if self.meant is not None else ""
+        if self.stretch.meant:
+            self.stretch.severity = Severity.INFO
         self._go_on(self.stretch, frame, row, x, found)
 
     def _go_on(self, stretch: _Stretch, frame: Frame, row: int, x: float, found: Found) -> None:
@@ -311,6 +318,8 @@ class LevelTrack:
             f"{rule.noun} {change} from {self._shown(stretch.level)} to {self._shown(middle)} ({ratio:.2f}x) "
             f"at step {stretch.first.step:.15g}"
         )
+        if stretch.meant:
+            stretch.what += f", where {stretch.meant}"
         return stretch.severity > before
 
     def _end(self, stretch: _Stretch, frame: Frame, row: int, x: float, found: Found) -> None:

@@ -24,6 +24,7 @@ from trainmon.monitor.detectors.common import (
 from trainmon.monitor.detectors.divergence import Divergence
 from trainmon.monitor.detectors.early_rise import EarlyRise
 from trainmon.monitor.detectors.heldout_trend import HELD_OUT, HeldOutTrend
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.shift_track import (
     BLOCKS,
     Block,
@@ -57,9 +58,12 @@ class DriftTrack:
     curve's slope has dropped out, so that neither learning nor the drift itself counts as noise.
     """
 
-    def __init__(self, key: SignalKey, limits: Thresholds, held_out: HeldOutTrend) -> None:
+    def __init__(self, key: SignalKey, limits: Thresholds, held_out: HeldOutTrend, meant: MeantChanges) -> None:
         self.key = key
         self.held_out = held_out
+        self.meant = meant
+        self.minded = -math.inf  # the step up to which changes that were meant have been heard of
+        self.change: _Change | None = None
         self.warn = math.log1p(limits["drift.relative"])
         self.fail = math.log1p(limits["drift.fail"])
         self.sigmas = limits["drift.sigmas"]
@@ -80,6 +84,8 @@ class DriftTrack:
         """What the attempt before has left behind is forgotten."""
         self.blocks.clear()
         self.noise.interrupt()
+        self.change = None
+        self.minded = math.nextafter(step, -math.inf)
         if self.open is not None and step <= self.open.first.step:
             self.open = None
         if self.open is None and self.lowest_at is not None and step <= self.lowest_at.step:
@@ -92,8 +98,12 @@ class DriftTrack:
 
     def on_block(self, block: Block, row: int, found: Found) -> None:
         """Compares the newest level with the lowest."""
+        self._mind(block, row)
         self.blocks.append(block)
         self.noise.update(block.u)
+        if self.change is not None:
+            self._step_over(self.change)
+            return
         if len(self.blocks) < LEVEL_BLOCKS:
             return
         recent = [b.u for b in list(self.blocks)[-LEVEL_BLOCKS:]]
@@ -110,10 +120,11 @@ class DriftTrack:
 
     def pass_over(self, blocks: Blocks, start: int) -> int:
         """Blocks at which neither mean lies 5% above the lowest level need no look at the noise."""
-        if self.open is not None or len(self.blocks) < LEVEL_BLOCKS:
+        end = self._next_change(blocks, start)
+        if self.open is not None or self.change is not None or len(self.blocks) < LEVEL_BLOCKS or end == start:
             return start
         before = [b.u for b in list(self.blocks)[1 - LEVEL_BLOCKS :]]
-        us = np.concatenate([before, blocks.us[start:]])
+        us = np.concatenate([before, blocks.us[start:end]])
         levels = means_of(us, LEVEL_BLOCKS)
         lows = np.minimum.accumulate(np.concatenate([[self.lowest], levels]))
         rises = levels - lows[1:]
@@ -125,6 +136,42 @@ class DriftTrack:
             self.judged += count
             self.highest = max(self.highest, float(rises[:count].max()))
         return start + count
+
+    def _mind(self, block: Block, row: int) -> None:
+        """Hears of what was changed on purpose since the block before: the level is measured again on either side."""
+        if not self.meant.known or not self.meant.between(self.minded, block.last.step, row):
+            return
+        self.minded = block.last.step
+        if self.open is None and len(self.blocks) >= BLOCKS:
+            self.change = _Change(mean_of([b.u for b in list(self.blocks)[-BLOCKS:]]))
+
+    def _next_change(self, blocks: Blocks, start: int) -> int:
+        """The first block from `start` on that holds a change that was meant; all of them when none does."""
+        if not self.meant.known:
+            return len(blocks)
+        known = [change for change in self.meant.known if change.step > self.minded]
+        return next(
+            (
+                i
+                for i in range(start, len(blocks) if known else start)
+                if any(change.step <= blocks.last_step(i) and change.row <= blocks.row(i) for change in known)
+            ),
+            len(blocks),
+        )
+
+    def _step_over(self, change: _Change) -> None:
+        """After a segment on the new level, what it rose by below a FAIL is no drift: all before is lifted by it."""
+        change.blocks += 1
+        if change.blocks <= BLOCKS:
+            return
+        self.change = None
+        rise = mean_of([b.u for b in list(self.blocks)[-BLOCKS:]]) - change.level
+        if 0 < rise < self.fail:
+            old = len(self.blocks) - BLOCKS - 1
+            lifted = [b._replace(u=b.u + rise) if i < old else b for i, b in enumerate(self.blocks)]
+            self.blocks = deque(lifted, self.blocks.maxlen)
+            self.lowest += rise
+            self.noise.interrupt()
 
     def _keep(
         self, blocks: Blocks, start: int, count: int, us: FloatArray, is_lower: BoolArray, lows: FloatArray
@@ -199,6 +246,16 @@ class DriftTrack:
         return [self._said("grow", self.open, self.open.last)] if self.open is not None else []
 
 
+class _Change:
+    """Something was changed on purpose: the level before it, and how many blocks it was ago."""
+
+    __slots__ = ("blocks", "level")
+
+    def __init__(self, level: float) -> None:
+        self.level = level
+        self.blocks = 0
+
+
 class _Rise:
     """A drift that has not come back."""
 
@@ -231,7 +288,10 @@ class _Rise:
 
 
 class LossDrift(Detector):
-    """A rise of 5% and 4 sigma over 500 steps is a WARN, +25% a FAIL; a loss that runs away a FAIL."""
+    """A rise of 5% and 4 sigma over 500 steps is a WARN, +25% a FAIL; a loss that runs away a FAIL.
+
+    A rise below +25% where batch size, sequence length or epoch changed is left out of it.
+    """
 
     id: ClassVar[str] = "loss.drift"
     name: ClassVar[str] = "Loss Drift and Divergence"
@@ -248,14 +308,16 @@ class LossDrift(Detector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.held_out = HeldOutTrend()
-        self.track = DriftTrack(LOSS, limits, self.held_out)
+        self.meant = MeantChanges()
+        self.track = DriftTrack(LOSS, limits, self.held_out, self.meant)
         self.divergence = Divergence(LOSS)
-        self.early = EarlyRise(LOSS, limits["drift.fail"], self.held_out)
+        self.early = EarlyRise(LOSS, limits["drift.fail"], self.held_out, self.meant)
         self.rl = Rl()
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Drift up to the first row that tells of a policy run; running away always."""
         self.held_out.feed(frame)
+        self.meant.feed(frame)
         if LOSS not in frame.columns:
             self.rl.first_row(frame)
             return ()

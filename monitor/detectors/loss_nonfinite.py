@@ -153,12 +153,12 @@ class LossNonFinite(Detector):
             self._calm("vanished", frame, row, x, found)
             if mark == Mark.NUMBER:
                 self._number(frame, row, x, bool(grad_ok[row]), bool(grad_bad[row]), found)
-            elif mark == Mark.NULL:
-                if alive[row] and self.good:
-                    self._bad("null", frame, row, x, found)
             elif alive[row] or is_near or (not others[row] and row < others_from):
                 # Other numbers of the step stand beside it, or the log has nothing else at all.
-                self._bad("nonfinite", frame, row, x, found)
+                if mark != Mark.NULL:
+                    self._bad("nonfinite", frame, row, x, found)
+                elif self.good:
+                    self._bad("null", frame, row, x, found)
 
     @staticmethod
     def _marks(loss: FloatArray, marks: MarkArray | None) -> list[int]:

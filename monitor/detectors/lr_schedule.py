@@ -39,6 +39,7 @@ AT_PEAK = 0.99
 JUMP = 2.0  # up, between neighbouring values within 1% of the run
 BEYOND = 1.25  # times the height so far: a schedule that begins again returns to about where it was
 SETTLED_VALUES, SETTLED_STEPS = 20, 100.0
+SMOOTH = 1.2  # from value to value: a warm-up under way rises by less
 FAULT_SHARE = 0.01
 FAULT_RATIO = 1.5
 UNTRAINED = 6.0  # nats: a first loss this high is pretraining from the start
@@ -64,6 +65,18 @@ class _Schedule:
         self.last = math.nan
         self.last_step = math.nan
         self.count = 0
+        self.tail = np.empty((0, 2))
+
+    def keep_tail(self, lr: FloatArray, at: FloatArray) -> None:
+        """Remembers the newest values with their steps."""
+        self.tail = np.concatenate([self.tail, np.column_stack([lr, at])[-SETTLED_VALUES:]])[-SETTLED_VALUES:]
+
+    def is_smooth(self, lr: FloatArray, at: FloatArray) -> bool:
+        """Whether the last 20 values before, 100 steps or more, rose by little each: a jump is none of a warm-up's."""
+        last = np.concatenate([self.tail, np.column_stack([lr, at])[-SETTLED_VALUES:]])[-SETTLED_VALUES:]
+        if len(last) < SETTLED_VALUES or last[-1, 1] - last[0, 1] < SETTLED_STEPS or not (last[:, 0] > 0).all():
+            return False
+        return bool((last[1:, 0] <= SMOOTH * last[:-1, 0]).all())
 
 
 class LrSchedule(Detector):
@@ -103,6 +116,7 @@ class LrSchedule(Detector):
             if restart.resumed:
                 # It goes on from restored optimiser state: no warm-up is due, and a smaller step is no jump.
                 group.last = math.nan
+                group.tail = group.tail[:0]
             else:
                 group.forget()
         group.lineage.saw(first, last, len(own))
@@ -120,6 +134,7 @@ class LrSchedule(Detector):
             group.after_peak = first
         group.count += len(own)
         group.last, group.last_step = float(lr[-1]), last
+        group.keep_tail(lr, at)
 
     def _jumps(
         self,
@@ -141,7 +156,9 @@ class LrSchedule(Detector):
             jumps = rises & (((lr <= highest * 1.001) & (before < 0.5 * highest)) | (lr > highest * 1.001))
         for i in np.flatnonzero(jumps).tolist():
             is_new = lr[i] > highest[i] * 1.001
-            if at[i] <= before_at[i] or (is_new and not _has_settled(group, lr[:i], at[:i])):
+            if at[i] <= before_at[i]:
+                continue
+            if is_new and not (_has_settled(group, lr[:i], at[:i]) or group.is_smooth(lr[:i], at[:i])):
                 continue
             row = int(rows[i])
             place_ = place(frame, row, float(lr[i]))

@@ -6,8 +6,8 @@ A loss that moves there by less than a FAIL does what was to be expected: a note
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,6 +34,17 @@ class Change(NamedTuple):
     key: SignalKey
 
 
+class Rebased(Protocol):
+    """The track of a series whose level begins anew where the work of a step was changed."""
+
+    key: SignalKey
+    rebase_rows: list[int]
+
+    def rebase(self) -> None:
+        """Forgets the level."""
+        ...
+
+
 class MeantChanges:
     """Keeps the latest changes of one run. Every frame must be fed, before anything is asked about its rows."""
 
@@ -54,10 +65,25 @@ class MeantChanges:
             self._restart(frame)
         self._last_step = float(frame.steps[-1])
         for key, noun in SIZES.items():
-            if key in frame.columns:
+            if key in frame.columns and not self._is_same(frame, key, CHANGED):
                 self._sizes(frame, key, noun)
-        if EPOCH in frame.columns:
+        if EPOCH in frame.columns and not self._is_same(frame, EPOCH, 0.0):
             self._epochs(frame)
+
+    def _is_same(self, frame: Frame, key: SignalKey, share: float) -> bool:
+        """Whether the frame holds one value, the one before: the usual row of a run that is followed live."""
+        own = finite(frame, key)
+        if len(own) != 1 or key not in self._last:
+            return not len(own)
+        x, before = float(own.values[0]), self._last[key][0]
+        is_same = (
+            math.floor(x + 1e-9) == math.floor(before + 1e-9)
+            if key == EPOCH
+            else (abs(x - before) <= share * abs(before))
+        )
+        if is_same:
+            self._advance(frame, key, 1)
+        return is_same
 
     def _restart(self, frame: Frame) -> None:
         first = float(frame.steps[0])
@@ -107,6 +133,25 @@ class MeantChanges:
         self._steady[key] = self._steady.get(key, 0) + more
         if len(own):
             self._last[key] = float(own.values[-1]), float(own.steps[-1])
+
+    @property
+    def rows(self) -> list[int]:
+        """The rows of the newest frame at which something was changed, in order."""
+        return sorted({change.row for change in self.known if change.row >= 0})
+
+    def rebase(self, frame: Frame, tracks: Sequence[Rebased]) -> None:
+        """Reads `frame`, and tells `tracks`, which are fed it next, at which of its rows to begin anew."""
+        self.feed(frame)
+        changes = self.rows
+        for track in tracks if changes else ():
+            if track.key in frame.columns:
+                track.rebase_rows = changes
+            else:
+                track.rebase()
+
+    def between(self, after: float, upto: float, row: int) -> bool:
+        """Whether something was changed at a step in (after, upto], known at `row` of the newest frame."""
+        return any(after < change.step <= upto and change.row <= row for change in self.known)
 
     def just_before(self, step: float, row: int, key: SignalKey | None = None) -> str:
         """What was changed (`key` alone) at most 5 values before `step`, known at `row` of the newest frame; or ''."""

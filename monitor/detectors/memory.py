@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
@@ -25,6 +26,7 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.families import keys_of
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.memory_allocator import Fragments, Retries
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -37,6 +39,7 @@ MIN_BLOCKS = 12
 CREEP_T = 6.0  # a slope must be so many of its errors above 0 ...
 RISES = 6  # ... it must have risen so often: one jump is no creep ...
 RISING_SHARE = 0.5  # ... and be so much of all changes from block to block (printed in few digits, most change nothing)
+ONSET = 0.1
 LASTING = 10  # values in a row above a share of the capacity
 MEMORY = ("sys.peak_memory", "sys.memory_share")
 _SMALLER = "lower the micro-batch size, recompute activations or shard more"
@@ -55,7 +58,8 @@ class _Series:
     def __init__(self, key: SignalKey) -> None:
         self.key = key
         self.buffer: list[float] = []
-        self.begin = math.nan
+        self.begin_at: Place | None = None
+        self.begun: deque[Place] = deque(maxlen=BLOCKS)  # where each block began
         self.steps: deque[float] = deque(maxlen=BLOCKS)
         self.tops: deque[float] = deque(maxlen=BLOCKS)
         self.highest = 0.0
@@ -72,12 +76,23 @@ class _Series:
     def restart(self, attempt: int) -> None:
         """Memory begins anew with the process."""
         self.attempt = attempt
-        self.buffer.clear()
-        self.steps.clear()
-        self.tops.clear()
+        self.rebase()
         self.high_run = 0
         self.first = self.last = self.top = None
         self.severity.clear()
+
+    def rebase(self) -> None:
+        """The work of a step has changed, and what it needs with it: the slope begins anew."""
+        self.buffer.clear()
+        self.begun.clear()
+        self.steps.clear()
+        self.tops.clear()
+
+    def onset(self) -> Place | None:
+        """Where the blocks leave the lowest level of the window for good: a tenth of the way up."""
+        lowest, highest = min(self.tops), max(self.tops)
+        low = [i for i, top in enumerate(self.tops) if top <= lowest + ONSET * (highest - lowest)]
+        return self.begun[low[-1]] if low else None
 
     def slope(self) -> float:
         """Per step; 0 unless the rise is steady."""
@@ -112,9 +127,11 @@ class Memory(Detector):
         self.series: dict[SignalKey, _Series] = {}
         self.fragments = Fragments(self.capacity)
         self.retries = Retries()
+        self.meant = MeantChanges()
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads peak memory (bytes, or a share of the device) and allocator retries."""
+        self.meant.feed(frame)
         found: Found = []
         for key in keys_of(frame, MEMORY):
             until = self._told_from(key, frame) if key.signal == "sys.memory_share" else len(frame)
@@ -145,9 +162,13 @@ class Memory(Detector):
         if frame.attempt != series.attempt and rows:
             series.restart(frame.attempt)
         capacity = self.capacity(series.key)
+        changes = self.meant.rows
         for i, x in enumerate(values):
             if rows[i] >= until:
                 break
+            if changes and rows[i] >= changes[0]:
+                changes = changes[bisect_right(changes, rows[i]) :]
+                series.rebase()
             if steps[i] == series.last_step:
                 continue
             series.last_step = steps[i]
@@ -156,16 +177,19 @@ class Memory(Detector):
                 series.top = series.last
             series.highest = max(series.highest, x)
             if not series.buffer:
-                series.begin = steps[i]
+                series.begin_at = series.last
             series.buffer.append(x)
             if capacity is not None:
                 self._level(series, frame, rows[i], x, x / capacity, found)
             if len(series.buffer) >= BLOCK_VALUES:
+                series.begun.append(series.begin_at or series.last)
                 series.steps.append(steps[i])
                 series.tops.append(max(series.buffer))
                 series.buffer.clear()
                 if capacity is not None:
                     self._creep(series, frame, rows[i], x, capacity, found)
+        if changes:
+            series.rebase()
 
     def _level(self, series: _Series, frame: Frame, row: int, x: float, share: float, found: Found) -> None:
         if share < self.limits["memory.warn"]:
@@ -211,7 +235,8 @@ class Memory(Detector):
         series.severity["creep"] = severity
         action: Action = "open" if known is None else "grow"
         words, detail = series.creep_words, series.creep_detail
-        found.append((row, finding(action, "memory_creep", series.key, severity, at, words, detail=detail)))
+        first = series.onset() if known is None else None
+        found.append((row, finding(action, "memory_creep", series.key, severity, at, words, first, detail)))
 
     def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
         """Open faults reach to the last value of the process that ends."""

@@ -72,6 +72,12 @@ class ShareTrack:
         """Reads the rows of `frame`."""
         self.feed_values(frame, *numbers(frame, self.key), found)
 
+    def rebase(self) -> None:
+        """The level is expected to change now: begins anew; a fault that was open stays so."""
+        self.robust.clear()
+        self.clearest = math.inf
+        self.stretch = None
+
     def feed_values(self, frame: Frame, rows: list[int], steps: list[float], values: list[float], found: Found) -> None:
         """As `feed`, for values worked out from the frame's: of these rows, at these steps."""
         if not rows:

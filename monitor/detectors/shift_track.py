@@ -1,4 +1,4 @@
-"""Lasting rises of a noisy, falling series: level shifts and slow drift, judged on medians of small blocks."""
+"""Lasting rises of a noisy, falling series: level shifts and slow drift, judged on the middles of small blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCKS = 4  # a segment, the shortest stretch that is a level, is four blocks
 
 
 class Block(NamedTuple):
-    """A closed block: its median of u, the number of values, where it began and ended."""
+    """A closed block: its middle of u, the number of values, where it began and ended."""
 
     u: float
     size: int
@@ -32,12 +32,12 @@ class Block(NamedTuple):
 
 
 class Blocks:
-    """(m,) blocks of `size` values each, closed one after the other; `us` their medians, `rows` where each closed."""
+    """(m,) blocks of `size` values each, closed one after the other; `us` their middles, `rows` where each closed."""
 
     def __init__(self, frame: Frame, own: Finite, start: int, count: int, size: int) -> None:
         self.size = size
         values = np.sort(own.values[start : start + count * size].reshape(count, size), axis=1)
-        self.us = log_of((values[:, (size - 1) // 2] + values[:, size // 2]) / 2, eps=0.0)
+        self.us = middles(values)
         self._frame = frame
         self._own = own
         self._start = start
@@ -214,14 +214,11 @@ class BlockSeries:
         self._last_step, self._last_value = last_step, last_value
 
     def _close(self, frame: Frame, row: int, x: float, found: Found) -> None:
-        ranked = sorted(self._buffer)
-        n = len(ranked)
-        middle = (ranked[(n - 1) // 2] + ranked[n // 2]) / 2
         begin = self._begin
         assert begin is not None
         block = Block(
-            float(log_of(np.array([middle]), eps=0.0)[0]),
-            n,
+            float(middles(np.sort(np.array([self._buffer]), axis=1))[0]),
+            len(self._buffer),
             begin,
             place(frame, row, x),
             tuple(self._buffer),
@@ -230,6 +227,22 @@ class BlockSeries:
         )
         self._buffer, self._steps, self._lines = [], [], []
         self._listener.on_block(block, row, found)
+
+
+def middles(ranked: FloatArray) -> FloatArray:
+    """(m,) the mean of the logarithms of the middle half of each row of (m, n) values above 0, sorted.
+
+    As deaf to a quarter of outliers on either side as a median, with a third less noise. Added up from the smallest on,
+    so that the sum is the same for one row and for many.
+    """
+    count = ranked.shape[1]
+    cut = count // 4
+    half = np.ascontiguousarray(ranked[:, cut : count - cut])
+    logs = log_of(half.ravel(), eps=0.0).reshape(half.shape)
+    total = logs[:, 0].copy()
+    for at in range(1, logs.shape[1]):
+        total += logs[:, at]
+    return total / logs.shape[1]
 
 
 def change_point(blocks: list[Block]) -> Place:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from trainmon.monitor.amount import amount
 from trainmon.monitor.detectors.base import CheckView
-from trainmon.monitor.detectors.batch_watch import BatchWatch
 from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.finding import CheckResult, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
@@ -19,7 +19,7 @@ class StepTime(SeriesDetector):
     """1.3x its level for 50 steps is a WARN, 3x a FAIL; a lone slow step is INFO.
 
     Checkpoints and evaluations make single slow steps, which the median and the 8-of-10 rule pass over. A new batch
-    size or sequence length begins a new level.
+    size, sequence length or epoch begins a new level.
     """
 
     id: ClassVar[str] = "sys.step_time"
@@ -33,7 +33,7 @@ class StepTime(SeriesDetector):
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
-        self.batch = BatchWatch()
+        self.meant = MeantChanges()
 
     def make_track(self, key: SignalKey) -> Track:
         """A level that rises."""
@@ -52,8 +52,8 @@ class StepTime(SeriesDetector):
         )
 
     def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
-        """A batch that changes begins a new level."""
-        self.batch.rebase(frame, [t for t in self.tracks.values() if isinstance(t, LevelTrack)])
+        """Another batch size, sequence length or epoch begins a new level."""
+        self.meant.rebase(frame, [t for t in self.tracks.values() if isinstance(t, LevelTrack)])
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from trainmon.monitor.detectors.base import CheckView
-from trainmon.monitor.detectors.batch_watch import BatchWatch
 from trainmon.monitor.detectors.common import Found, SeriesDetector, Track
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.step_time import level_result, slow_used
 from trainmon.monitor.finding import CheckResult
 from trainmon.monitor.frame import Frame, SignalKey
@@ -38,11 +38,11 @@ class Throughput(SeriesDetector):
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
-        self.batch = BatchWatch()
+        self.meant = MeantChanges()
 
     def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
-        """A batch that changes begins a new level."""
-        self.batch.rebase(frame, [t for t in self.tracks.values() if isinstance(t, LevelTrack)])
+        """Another batch size, sequence length or epoch begins a new level."""
+        self.meant.rebase(frame, [t for t in self.tracks.values() if isinstance(t, LevelTrack)])
 
     def make_track(self, key: SignalKey) -> Track:
         """A level that falls."""

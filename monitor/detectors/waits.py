@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import ClassVar
 
 from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import Found, Track, numbers, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.families import WatchingDetector
+from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.newest import Newest
 from trainmon.monitor.detectors.share_track import ShareRule, ShareTrack
 from trainmon.monitor.finding import CheckResult, Verdict
@@ -22,9 +24,10 @@ LEAST = 0.05
 class WaitTrack(ShareTrack):
     """The wait as a share of the step's time; ranks' own waits are left to the straggler check."""
 
-    def __init__(self, key: SignalKey, rule: ShareRule, step_time: Newest) -> None:
+    def __init__(self, key: SignalKey, rule: ShareRule, step_time: Newest, meant: MeantChanges) -> None:
         super().__init__(key, rule)
         self.step_time = step_time
+        self.meant = meant
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Divides each wait by the newest step time."""
@@ -35,7 +38,13 @@ class WaitTrack(ShareTrack):
                 kept[0].append(row)
                 kept[1].append(step)
                 kept[2].append(x / time)
-        self.feed_values(frame, *kept, found)
+        at = 0
+        for change in [*self.meant.rows, len(frame)]:
+            end = bisect_left(kept[0], change)
+            self.feed_values(frame, *(part[at:end] for part in kept), found)
+            if change < len(frame):
+                self.rebase()
+            at = end
 
     def _words(self, level: float, now: float, since: float) -> str:
         what = WAITS[self.key.signal]
@@ -57,16 +66,18 @@ class Waits(WatchingDetector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.step_time = Newest(STEP_TIME)
+        self.meant = MeantChanges()
 
     def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
-        """Reads the step time."""
+        """Reads the step time; another batch size, sequence length or epoch begins a new level."""
         self.step_time.feed(frame)
+        self.meant.feed(frame)
 
     def make_track(self, key: SignalKey) -> Track:
         """One kind of wait."""
         limits = self.limits
         rule = ShareRule("wait", limits["wait.rise"], limits["wait.steps"], values=5, floor=LEAST, min_history=30)
-        return WaitTrack(key, rule, self.step_time)
+        return WaitTrack(key, rule, self.step_time, self.meant)
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
