@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon.tails.grouping import Group, group
 from trainmon.tails.inherited import SETTINGS_NAME, settings_above
-from trainmon.tails.jobs import JobSource, files_of, is_private_place
+from trainmon.tails.jobs import JobSource, LocalJobPlaces, chained_groups, job_groups
 from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
@@ -100,7 +99,7 @@ class _Search:
                 self.problems.append(show(str(error)))
         self._take_remote()
         is_one_walk = len(targets) <= 1 and len(self.places) == 1  # gives each file once
-        groups = self.groups if is_one_walk else self._without_repeats()
+        groups = self._chained(self.groups if is_one_walk else self._without_repeats())
         for _, found in groups:
             self._inherit(found)
         names = name_runs([found.path for _, found in groups], self.cwd)
@@ -137,7 +136,7 @@ class _Search:
             self._take_glob(target)
         elif target.kind is TargetKind.PATH:
             self.groups.append((target.text, self._named(target.path)))
-        elif target.kind is TargetKind.SSH:
+        elif target.remote is not None:
             self.elsewhere.append(target)
         else:
             self._take_jobs(target)
@@ -150,19 +149,10 @@ class _Search:
             return
         runs, problems = self.jobs.jobs_of(target.text)
         self.problems += problems
-        places = Counter(job.work_dir for job in runs)
-        for job in runs:
-            alone = places[job.work_dir] == 1 and is_private_place(job.work_dir)
-            found = files_of(job, self._quietly_scanned if alone else None)
-            first = next(stdout for stdout, _ in job.outputs if stdout)
-            group = Group(first, [*found.files, *self._settings_beside(first)])
-            self.called[id(group)] = job.name
-            self.attempts |= found.attempts
-            self.groups.append((target.text, group))
-
-    def _quietly_scanned(self, path: str) -> Folder:
-        """A job's work directory: what cannot be read there is not what was asked for."""
-        return Scan().walk(path)
+        for job, found, attempts in job_groups(runs, LocalJobPlaces(), self._settings_beside):
+            self.called[id(found)] = job.name
+            self.attempts |= attempts
+            self.groups.append((target.text, found))
 
     def _take_remote(self) -> None:
         """What lies on other hosts; all of them are asked at once."""
@@ -170,15 +160,30 @@ class _Search:
             return
         from trainmon.tails.ssh.everywhere import search_hosts  # for those who need it: ssh's own modules
 
-        for searched in search_hosts(self.elsewhere):
+        for searched in search_hosts(self.elsewhere, self.jobs):
             self.groups += searched.groups
             self.down += [searched.down] if searched.down else []
             self.problems += searched.problems + ([searched.down] if searched.down else [])
             self.remote |= searched.remote
+            self.called |= searched.called
+            self.attempts |= searched.attempts
             self.places += searched.places
             self.folders += searched.folders
             self.entries += searched.entries
             self.may_grow = self.may_grow or searched.may_grow
+
+    def _chained(self, groups: list[tuple[str, Group]]) -> list[tuple[str, Group]]:
+        """The logs of jobs that follow each other are one run, where a scheduler says so; those of this machine."""
+        here = [each for each in groups if each[1].path not in self.remote and id(each[1]) not in self.called]
+        if self.jobs is None or len(here) < 2:
+            return groups
+        chained = chained_groups(here, self.jobs, path_of=lambda path: str(self.cwd / path))
+        if not chained.called:
+            return groups
+        self.called |= chained.called
+        self.attempts |= chained.attempts
+        before = {id(found) for _, found in here}
+        return [*chained.groups, *(each for each in groups if id(each[1]) not in before)]
 
     def _take_directory(self, target: Target) -> None:
         path = str(self.cwd / target.path)

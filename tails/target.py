@@ -1,4 +1,4 @@
-"""What a TARGET on the command line means: PATH | DIR | GLOB | host:PATH | ssh://... | slurm:JOBID | - (stdin)."""
+"""What a TARGET on the command line means: [host:]PATH | DIR | GLOB | ssh://... | [host:]slurm:ID | - (stdin)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from trainmon.tails.probe import silent_mount
-from trainmon.tails.ssh.address import RemotePath, parse_remote
+from trainmon.tails.ssh.address import Address, RemotePath, parse_remote
 
 
 class TargetError(ValueError):
@@ -31,7 +31,7 @@ class TargetKind(StrEnum):
 class Target:
     """One target as it was typed (`text`), what it is (`kind`) and the path or pattern in it (`path`).
 
-    `remote`: the host and path of one of kind SSH.
+    `remote`: the host and path of one of kind SSH; of one of kind SLURM the host that the scheduler is on, and /.
     """
 
     text: str
@@ -53,6 +53,8 @@ def parse(text: str, cwd: Path | None = None) -> Target:
 
     >>> parse("ssh://me@cluster/runs/a.log").kind.value, parse("slurm:4711").kind.value
     ('ssh', 'slurm')
+    >>> parse("cluster:slurm:4711").kind.value, parse("ssh://me@cluster:2222/slurm:me").remote.address.name
+    ('slurm', 'me@cluster:2222')
     >>> parse("no/such/*.log").kind.value, parse("-").kind.value, parse("no/such/dir/").kind.value
     ('glob', 'stdin', 'dir')
     """
@@ -77,14 +79,35 @@ def _local(text: str, path: str) -> Target:
 
 def _remote(text: str) -> Target | None:
     try:
-        remote = parse_remote(text)
+        jobs = scheduler_of(text)
+        remote = parse_remote(text) if jobs is None else None
     except ValueError as error:
         raise TargetError(str(error)) from error
-    if remote is not None:
-        return Target(text, TargetKind.SSH, remote.path, remote)
-    if text.startswith("slurm:"):
-        if not _SLURM.fullmatch(text):
-            shown = "needs a job id" if text == "slurm:" else f"is no job: {text.removeprefix('slurm:')}"
-            raise TargetError(f"slurm: {shown}; write slurm:123456, slurm:123456_7 (array), slurm:me")
-        return Target(text, TargetKind.SLURM)
-    return None
+    if jobs is not None:
+        address, words = jobs
+        if not _SLURM.fullmatch(words):
+            shown = "needs a job id" if words == "slurm:" else f"is no job: {words.removeprefix('slurm:')}"
+            raise TargetError(
+                f"slurm: {shown}; write slurm:123456, slurm:123456_7 (array), slurm:me, host:slurm:123456"
+            )
+        return Target(text, TargetKind.SLURM, words, RemotePath(address, "/") if address is not None else None)
+    return Target(text, TargetKind.SSH, remote.path, remote) if remote is not None else None
+
+
+def scheduler_of(text: str) -> tuple[Address | None, str] | None:
+    """The host whose scheduler `text` asks (None: this one) and what it asks for; None for what is no such target.
+
+    Raises ValueError, one line to show, for a host that cannot be.
+
+    >>> scheduler_of("slurm:12"), scheduler_of("me@cluster:slurm:12")[1], scheduler_of("cluster:/a/slurm:12")
+    ((None, 'slurm:12'), 'slurm:12', None)
+    """
+    head, mark, ids = text.partition("slurm:")
+    if not mark:
+        return None
+    if not head:
+        return None, text
+    if not head.startswith("ssh://"):
+        head += "/"
+    remote = parse_remote(head) if head.endswith((":/", "/")) else None
+    return (remote.address, mark + ids) if remote is not None and remote.path == "/" else None

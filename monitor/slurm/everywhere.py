@@ -13,12 +13,19 @@ from trainmon.tails.clock import Clock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.jobs import JobFiles
 from trainmon.tails.ssh.address import Address
+from trainmon.tails.target import scheduler_of
 
 
 def _over_ssh(address: Address) -> Runner:
     from trainmon.monitor.slurm.ssh_runner import SshRunner  # for those who read over ssh
 
     return SshRunner(address)
+
+
+def _is_file_there(address: Address, path: str) -> bool:
+    from trainmon.monitor.slurm.ssh_runner import is_file_there  # for those who read over ssh
+
+    return is_file_there(address, path)
 
 
 class Jobs:
@@ -43,6 +50,7 @@ class Jobs:
         self._far: dict[Address, JobWatch] = {}
         self._place_of: dict[str, JobWatch] = {}
         self._is_started = False
+        self._on_answer: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
 
     def know(self, files: RunFiles, cwd: Path) -> None:
@@ -63,12 +71,23 @@ class Jobs:
         return place.jobs_for(name) if place is not None else ()
 
     def jobs_of(self, target: str) -> tuple[Sequence[JobFiles], Sequence[str]]:
-        """The runs that ``slurm:ID`` or ``slurm:me`` names here, and what cannot be told of it."""
-        return self._here.jobs_of(target)
+        """The runs that ``slurm:ID``, ``slurm:me`` or ``host:slurm:ID`` names, and what cannot be told of it."""
+        named = scheduler_of(target)
+        address = named[0] if named is not None else None
+        place = self._place(address) if address is not None and self._is_on else self._here
+        return place.jobs_of(target)
+
+    def chained(self, address: Address | None, logs: Sequence[Sequence[str]]) -> list[tuple[str, dict[int, int]]]:
+        """Which of the logs on a host (None: this machine) the jobs of one chain wrote: see `JobSource`."""
+        if not self._is_on or len(logs) < 2:
+            return []
+        return (self._here if address is None else self._place(address)).chained(logs)
 
     def call_when_answered(self, call: Callable[[], None]) -> None:
         """Has `call` called when `jobs_of` would say more than it did."""
-        self._here.on_answer = call
+        self._on_answer = call
+        for place in (self._here, *self._far.values()):
+            place.on_answer = call
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -95,7 +114,13 @@ class Jobs:
     def _place(self, address: Address) -> JobWatch:
         with self._lock:
             if address not in self._far:
-                place = JobWatch(self._clock, runner=self._there(address), is_local=False)
+                place = JobWatch(
+                    self._clock,
+                    runner=self._there(address),
+                    is_local=False,
+                    is_file=lambda path: _is_file_there(address, path),
+                )
+                place.on_answer = self._on_answer
                 self._far[address] = place
                 if self._is_started:
                     place.start()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import stat
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import TimeoutError as TooLate
 from typing import Final
 
 from trainmon.monitor.slurm.runner import NOT_FOUND, TIMED_OUT, Answer
 from trainmon.tails.ssh.address import Address
+from trainmon.tails.ssh.ask import AskPiece, HostDownError
 from trainmon.tails.ssh.hosts import hosts
 from trainmon.tails.ssh.master import Master
 
@@ -18,7 +21,17 @@ _PLACES: Final = (
 )
 _FIND: Final = f'PATH="$PATH:{_PLACES}"; export PATH; exec "$@"'
 _SSH_FAILED: Final = 255
+_ASK_S: Final = 10.0
 _MOST_BYTES: Final = 64 << 20
+
+
+def is_file_there(address: Address, path: str) -> bool:
+    """Whether there is a regular file at `path` on the host; False when it does not answer."""
+    try:
+        piece = hosts().host(address).ask_for(AskPiece(path, 0, 0)).result(_ASK_S)
+    except (HostDownError, TooLate):
+        return False
+    return piece.status is not None and stat.S_ISREG(piece.status.mode or 0)
 
 
 class SshRunner:

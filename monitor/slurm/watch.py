@@ -11,6 +11,7 @@ from typing import Final
 from trainmon.monitor.process import Process
 from trainmon.monitor.slurm.chains import chains
 from trainmon.monitor.slurm.fields import ENDED
+from trainmon.monitor.slurm.joined import joined, unclear
 from trainmon.monitor.slurm.match import Index, KnownRun, match, starts_of
 from trainmon.monitor.slurm.runner import Runner
 from trainmon.monitor.slurm.sacct import guessed_output
@@ -19,11 +20,13 @@ from trainmon.monitor.slurm.squeue import leaders
 from trainmon.monitor.snapshot import JobInfo
 from trainmon.tails.clock import Clock
 from trainmon.tails.jobs import JobFiles
+from trainmon.tails.target import scheduler_of
 from trainmon.tails.text import printable
 
 _FIRST_WAIT_S: Final = 3.0  # a target is waited for so long before the others are read without it
 _SOONEST_S: Final = 5.0  # new jobs are asked for at once, though not more often than this
 _LOOKED_BACK: Final = 20  # jobs of one target whose earlier ones are looked up, once each
+_MOST_CHAINED: Final = 500  # logs whose jobs are held against each other
 _MINE_AGE_S: Final = 7 * 86400.0
 _PROCESS_S: Final = 1.0
 # A log that was last written so long ago, and that names no job, is not asked about.
@@ -34,8 +37,9 @@ class JobWatch:
     """What schedulers and /proc say of the runs.
 
     `is_on` False: Slurm is not asked (``--no-slurm``). `is_local` False: the runs' files lie where `runner` runs.
-    `pid`: the process that the run is (``--pid``). With `start` a thread asks once a minute; without it, `look` asks at
-    once. `know` and `jobs_for` may be called from any thread and wait for nobody; `jobs_of` waits for a first answer.
+    `is_file`: whether there is a file. `pid`: the process that the run is (``--pid``). With `start` a thread asks once
+    a minute; without it, `look` asks at once. `know` and `jobs_for` may be called from any thread and wait for nobody;
+    `jobs_of` and `chained` wait for a first answer.
     """
 
     def __init__(
@@ -46,11 +50,13 @@ class JobWatch:
         is_on: bool = True,
         pid: int | None = None,
         is_local: bool = True,
+        is_file: Callable[[str], bool] = os.path.isfile,
     ) -> None:
         self._clock = clock
         self._scheduler = Scheduler(clock, runner)
         self._is_on = is_on
         self._is_local = is_local
+        self._is_file = is_file
         self._process = Process(pid, clock) if pid is not None else None
         self._lock = threading.Lock()
         self._look_lock = threading.Lock()
@@ -219,9 +225,39 @@ class JobWatch:
         if job.stdout:
             return
         for path in (_like(newest, job), guessed_output(job)):
-            if path and os.path.isfile(path):  # noqa: PTH113
+            if path and self._is_file(path):
                 self._scheduler.learn_output(job.id, path)
                 return
+
+    def chained(self, logs: Sequence[Sequence[str]]) -> list[tuple[str, dict[int, int]]]:
+        """Which of `logs` (the paths of each) are one run, by the word of the scheduler: its name, and for the place of
+        each in `logs` the number of the start that wrote it. Waits for a first answer, as `jobs_of` does."""
+        if not self._is_on or not self._scheduler.board.is_there or not 2 <= len(logs) <= _MOST_CHAINED:
+            return []
+        runs = [
+            KnownRun("", tuple(os.path.normpath(path) for path in paths), is_local=self._is_local) for paths in logs
+        ]
+        for run in runs:
+            run.look()
+        hints = sorted({"me"}.union(*(run.hints for run in runs)))
+        self._scheduler.want_mine()
+        self._scheduler.want(one for one in hints if one != "me")
+        if any(one not in self._asked_for for one in hints):
+            self._ask_for(hints)
+        if self._scheduler.board.answered_at is None:
+            return []
+        for job in list(unclear(runs, self._indexed()))[:_LOOKED_BACK]:
+            if job.user == self._scheduler.board.user:
+                self._find_earlier(job)
+        return [(run_name(newest), places) for newest, places in joined(runs, self._indexed())]
+
+    def _find_earlier(self, job: JobInfo) -> None:
+        with self._look_lock:
+            self._scheduler.look_back(job)
+        for chain in chains(leaders(list(self._scheduler.board.jobs.values()))):
+            if any(one.id == job.id for one in chain):
+                for one in chain:
+                    self._find_output(one, chain[-1])
 
     # -- the thread --------------------------------------------------------------------------------------------
 
@@ -307,14 +343,18 @@ class JobWatch:
 
 
 def ids_of(target: str) -> list[str]:
-    """The ids in ``slurm:12,13_4`` or ``slurm:me``; none of another target.
+    """The ids in ``slurm:12,13_4``, ``slurm:me`` or ``host:slurm:12``; none of another target.
 
-    >>> ids_of("slurm:12,13_4"), ids_of("slurm:me"), ids_of("logs/train.log")
+    >>> ids_of("slurm:12,13_4"), ids_of("cluster:slurm:me"), ids_of("logs/train.log")
     (['12', '13_4'], ['me'], [])
     """
-    if not target.startswith("slurm:"):
+    try:
+        named = scheduler_of(target)
+    except ValueError:
+        named = None
+    if named is None:
         return []
-    text = target.removeprefix("slurm:")
+    text = named[1].removeprefix("slurm:")
     return [text] if "[" in text else [one for one in text.split(",") if one]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from trainmon.tails.looks import HEAD_BYTES, Doubt, content_looks_like_log
-from trainmon.tails.scan import Child, Found, is_walked
+from trainmon.tails.scan import Child, Folder, Found, Scan, is_walked
 from trainmon.tails.ssh.answer import Piece, Status
 from trainmon.tails.ssh.ask import Ask, AskListing, AskMatches, AskPiece, HostDownError, Listing
 from trainmon.tails.ssh.host import Host
@@ -186,6 +186,31 @@ class RemotePlaces:
             raise HostDownError(
                 self._host.problem or f"{name}: no answer within {ANSWER_S:.0f} s; is a file system there hanging?"
             ) from error
+
+
+class FarJobPlaces:
+    """A host's file systems as the files of jobs are looked for (`jobs.JobPlaces`)."""
+
+    def __init__(self, places: RemotePlaces) -> None:
+        self._places = places
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a directory."""
+        try:
+            return [child.name for child in self._places.children(folder)[1]]
+        except OSError:
+            return []
+
+    def mtime(self, path: str) -> float:
+        """When a file was last written to."""
+        try:
+            return self._places.mtime(path)
+        except OSError:
+            return 0.0
+
+    def scanned(self, folder: str) -> Folder:
+        """What lies in and below a directory; what cannot be read there is not what was asked for."""
+        return Scan(self._places).walk(folder)
 
 
 def _joined(folder: str, name: str) -> str:

@@ -82,8 +82,9 @@ class HostReader(threading.Thread):
         """Goes on with the document at `old` in `new`."""
         self._do(lambda: self._move(old, new))
 
-    def request_lines(self, path: Path, line_no: int, context: int) -> Lines:
-        """Lines around `line_no`, read over there by this thread."""
+    def request_lines(self, path: Path, line_no: int, context: int, known: tuple[int, int] = (1, 0)) -> Lines:
+        """Lines around `line_no`, read over there by this thread; `known` is of files here."""
+        del known
         answer: Lines = Future()
         self._do(lambda: self._answer(answer, path, line_no, context))
         return answer

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 from trainmon.tails.grouping import Group, group
 from trainmon.tails.inherited import LEVELS_UP, SETTINGS_NAME
+from trainmon.tails.jobs import JobSource, chained_groups, job_groups
 from trainmon.tails.looks import Doubt, Look, look_at_name
 from trainmon.tails.opening import show
 from trainmon.tails.scan import Folder, Found, Scan
-from trainmon.tails.ssh.address import RemotePath
+from trainmon.tails.ssh.address import Address, RemotePath
 from trainmon.tails.ssh.ask import MAX_MATCHES, HostDownError
 from trainmon.tails.ssh.host import Host
-from trainmon.tails.ssh.places import Heads, RemotePlaces
+from trainmon.tails.ssh.places import FarJobPlaces, Heads, RemotePlaces
+from trainmon.tails.target import Target, TargetKind
 
 _ENDINGS = (".toml", ".json", ".yaml", ".yml")
 
@@ -23,12 +25,15 @@ _ENDINGS = (".toml", ".json", ".yaml", ".yml")
 class Searched:
     """What was found: per target its groups, whose paths are `RemotePath.name`; `remote` says what each is.
 
+    `called`, `attempts`: names and starts of scheduler's jobs, by the id of a group and the name of a file.
     `may_grow`: a target is one that new files can appear in. `down`: why the host could not be asked, one line.
     """
 
     groups: list[tuple[str, Group]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     remote: dict[str, RemotePath] = field(default_factory=dict)
+    called: dict[int, str] = field(default_factory=dict)
+    attempts: dict[str, int] = field(default_factory=dict)
     places: list[str] = field(default_factory=list)
     folders: int = 0
     entries: int = 0
@@ -36,16 +41,35 @@ class Searched:
     down: str = ""
 
 
-def search(host: Host, targets: Sequence[tuple[str, RemotePath]], heads: Heads) -> Searched:
-    """Looks for `targets` (the words typed, and what they name) on `host`. Blocks; never raises."""
+def search(host: Host, targets: Sequence[Target], heads: Heads, jobs: JobSource | None = None) -> Searched:
+    """Looks for `targets` on `host`, for those that name jobs with the help of `jobs`. Blocks; never raises."""
     searched = Searched()
     try:
-        for text, remote in targets:
-            _Search(host, searched, heads, remote).take(text)
+        for target in targets:
+            if target.remote is None:
+                continue
+            one = _Search(host, searched, heads, target.remote)
+            if target.kind is TargetKind.SLURM:
+                one.take_jobs(target.text, jobs)
+            else:
+                one.take(target.text)
+        if jobs is not None:
+            _chain(searched, host.address, jobs)
     except HostDownError as error:
         searched.down = str(error)
         searched.may_grow = True
     return searched
+
+
+def _chain(searched: Searched, address: Address, jobs: JobSource) -> None:
+    """The logs of jobs that follow each other are one run, where the scheduler there says so."""
+    named = [each for each in searched.groups if id(each[1]) in searched.called]
+    others = [each for each in searched.groups if id(each[1]) not in searched.called]
+    if len(others) > 1:
+        chained = chained_groups(others, jobs, address, lambda name: searched.remote[name].path)
+        searched.groups = [*named, *chained.groups]
+        searched.called |= chained.called
+        searched.attempts |= chained.attempts
 
 
 class _Search:
@@ -67,6 +91,19 @@ class _Search:
             self.out.problems.append(f"{show(text)}: no such directory there; check the spelling")
         else:
             self._add(text, self._named(path))
+
+    def take_jobs(self, text: str, jobs: JobSource | None) -> None:
+        """Adds the runs of a scheduler's jobs; more may come: a queued job's files, the next job of a chain."""
+        self.out.may_grow = True
+        if jobs is None:
+            self.out.problems.append(f"{show(text)}: no scheduler is asked here; name the job's log file")
+            return
+        runs, problems = jobs.jobs_of(text)
+        self.out.problems += problems
+        for job, found, attempts in job_groups(runs, FarJobPlaces(self.places), self._settings_beside):
+            self.out.called[id(found)] = job.name
+            self.out.attempts |= {self.remote.at(path).name: number for path, number in attempts.items()}
+            self._add(text, found)
 
     def _take_directory(self, text: str, path: str) -> None:
         self.out.may_grow = True

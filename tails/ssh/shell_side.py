@@ -189,10 +189,10 @@ class ShellSide:
                 if place:
                     changed.add(number(place))
                     self._known[number(place)] = status_of(rest.split(b" ")) if rest else errno.ENOENT
-        for place, polled in list(self._polled.items()):
-            if place not in changed and not polled.is_wanted:
+        for watched, polled in list(self._polled.items()):
+            if watched not in changed and not polled.is_wanted:
                 continue
-            file, answer = self._files.get(place), self._known.get(place)
+            file, answer = self._files.get(watched), self._known.get(watched)
             if file is None or answer is None or (answer == polled.told and not polled.is_wanted):
                 continue
             if answer != polled.told:

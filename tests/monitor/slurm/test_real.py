@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -247,23 +247,58 @@ def test_a_job_that_nobody_knows_is_one_line_and_the_others_go_on(cluster: Clust
     assert document["exit"] == 2
 
 
-def test_the_job_of_a_log_on_another_host_is_asked_for_there(
-    cluster: Cluster, jobs: Jobs, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    conf = cluster.environ["SLURM_CONF"]
-    sshd = Sshd(tmp_path_factory.mktemp("d"), [f"SetEnv SLURM_CONF={conf}"])
-    sshd.start()
-    try:
-        there = f"{sshd.HOST}:{jobs.root / 'fail'}"
-        done = subprocess.run(
-            [sys.executable, "-m", "trainmon", "check", "--json", "-F", str(sshd.config), there],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        [run] = json.loads(done.stdout)["runs"]
-        assert run["job"]["id"] == jobs.ids["fail"]
-        assert (run["state"], run["job"]["exit_code"]) == ("crashed", 1)
-    finally:
-        sshd.stop()
+@pytest.fixture(scope="module")
+def sshd(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """A login node of that cluster: nothing of Slurm is known on our side of it."""
+    made = Sshd(tmp_path_factory.mktemp("d"), [f"SetEnv SLURM_CONF={cluster.environ['SLURM_CONF']}"])
+    made.start()
+    yield made
+    made.stop()
+
+
+def far_check(sshd: Sshd, *targets: str) -> dict[str, Any]:
+    """The document of ``trainmon check --json`` from a machine without Slurm."""
+    done = subprocess.run(
+        [sys.executable, "-m", "trainmon", "check", "--json", "-F", str(sshd.config), *targets],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_the_job_of_a_log_on_another_host_is_asked_for_there(cluster: Cluster, jobs: Jobs, sshd: Sshd) -> None:
+    cluster.wait_state(jobs.ids["fail"], "FAILED")
+    [run] = far_check(sshd, f"{sshd.HOST}:{jobs.root / 'fail'}")["runs"]
+    assert run["job"]["id"] == jobs.ids["fail"]
+    assert (run["state"], run["job"]["exit_code"]) == ("crashed", 1)
+
+
+def test_jobs_of_another_host_are_named_by_their_numbers(cluster: Cluster, jobs: Jobs, sshd: Sshd) -> None:
+    fail, array = jobs.ids["fail"], jobs.ids["array"]
+    cluster.wait_state(fail, "FAILED")
+    cluster.wait_state(f"{array}_2", "COMPLETED")
+    document = far_check(
+        sshd, f"{sshd.HOST}:slurm:{fail},{array}", f"ssh://{sshd.HOST}/slurm:99999999", f"{sshd.HOST}:slurm:x"
+    )
+    runs = {run["run"]: run for run in document["runs"]}
+    assert sorted(runs) == sorted([f"fail-{fail}", f"array-{array}_1", f"array-{array}_2"])
+    assert (runs[f"fail-{fail}"]["state"], runs[f"fail-{fail}"]["root_error"]) == (
+        "crashed",
+        "ValueError: shard 7 is damaged",
+    )
+    assert runs[f"array-{array}_2"]["steps"]["last"] == 200
+    assert all(file["path"].startswith(f"{sshd.HOST}:/") for run in runs.values() for file in run["files"])
+    assert document["problems"] == [
+        "slurm: is no job: x; write slurm:123456, slurm:123456_7 (array), slurm:me, host:slurm:123456",
+        f"ssh://{sshd.HOST}/slurm:99999999: Slurm knows no job 99999999; check the number, or name the job's log file",
+    ]
+
+
+def test_my_jobs_on_another_host(cluster: Cluster, jobs: Jobs, sshd: Sshd) -> None:
+    cluster.wait_state(jobs.ids["fail"], "FAILED")
+    runs = {run["run"]: run for run in far_check(sshd, f"{sshd.HOST}:slurm:me")["runs"]}
+    assert runs[f"fail-{jobs.ids['fail']}"]["job"]["id"] == jobs.ids["fail"]
+    assert runs[f"held-{jobs.ids['held']}"]["state"] == "queued"
 
 
 def test_a_job_that_was_requeued_is_one_run_with_attempts(cluster: Cluster, jobs: Jobs) -> None:
@@ -296,6 +331,29 @@ def test_a_chain_is_one_run_and_the_limit_of_an_earlier_job_is_not_its_end(clust
     assert [attempt["first"] for attempt in run["attempts"]] == [1, 51]
     alone = run_of(cluster, str(jobs.root / "chain" / f"train-{first}.log"))
     assert (alone["state"], alone["verdict"]) == ("time_limit", "WARN")
+
+
+def test_logs_of_a_chain_that_are_named_by_their_paths_are_one_run(cluster: Cluster, jobs: Jobs, sshd: Sshd) -> None:
+    first, second = jobs.ids["limit"], jobs.ids["next"]
+    cluster.wait_state(second, "COMPLETED", timeout_s=90)
+    logs = [str(jobs.root / "chain" / f"train-{job}.log") for job in (first, second)]
+    for targets in (logs, [str(jobs.root / "chain" / "train-*.log")], [str(jobs.root / "chain")], logs[::-1]):
+        run = run_of(cluster, *targets)
+        assert (run["run"], run["state"]) == (f"chain-{second}", "finished"), targets
+        assert [job["id"] for job in run["job_chain"]] == [first, second]
+        assert [attempt["first"] for attempt in run["attempts"]] == [1, 51]
+    [far] = far_check(sshd, f"{sshd.HOST}:{jobs.root / 'chain'}")["runs"]
+    assert (far["run"], [attempt["first"] for attempt in far["attempts"]]) == (f"chain-{second}", [1, 51])
+    apart = check(cluster, "--no-slurm", *logs)["runs"]
+    assert len(apart) == 2
+
+
+def test_tasks_of_an_array_and_jobs_of_other_names_stay_apart(cluster: Cluster, jobs: Jobs) -> None:
+    array = jobs.ids["array"]
+    cluster.wait_state(f"{array}_2", "COMPLETED")
+    logs = [jobs.root / "array" / f"slurm-{array}_{task}.out" for task in (1, 2)]
+    logs += [jobs.root / "hidden" / f"slurm-{jobs.ids['hidden']}.out", jobs.root / "finish" / "my train.log"]
+    assert len(check(cluster, *map(str, logs))["runs"]) == 4
 
 
 def test_accounting_tells_of_jobs_that_squeue_has_forgotten(cluster: Cluster, jobs: Jobs) -> None:
