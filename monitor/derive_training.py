@@ -9,6 +9,7 @@ import numpy as np
 
 from trainmon.monitor.derive_base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.stats.rolling_share import RollingShare
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, IntArray, Note, NoteKind
 
@@ -27,11 +28,11 @@ class ClipRateRule(DerivationRule):
         self._limits = limits
         self._facts = facts
         self._window = int(limits["window"])
-        self._recent = np.empty(0, np.int64)
+        self._share = RollingShare(self._window)
 
     def new_attempt(self) -> None:
         """The window starts anew."""
-        self._recent = np.empty(0, np.int64)
+        self._share.clear()
 
     def apply(self, draft: DraftLike) -> None:
         """Puts `grad.clip_rate`."""
@@ -41,14 +42,11 @@ class ClipRateRule(DerivationRule):
             return
         rows = np.flatnonzero(~np.isnan(norms))
         limit = self._threshold()
-        above = np.concatenate([self._recent, (norms[rows] > limit).astype(np.int64)])
-        total = np.concatenate(([0], np.cumsum(above)))
-        ends = np.arange(len(self._recent), len(above)) + 1
-        begins = np.maximum(ends - self._window, 0)
-        share = (total[ends] - total[begins]) / (ends - begins)
+        known = len(self._share)
+        share = self._share.extend(norms[rows] > limit)
+        too_few = max(min(_FEWEST_VALUES, self._window) - 1 - known, 0)
         result = np.full(len(draft), np.nan)
-        result[rows] = np.where(ends >= min(_FEWEST_VALUES, self._window), share, np.nan)
-        self._recent = above[-self._window :]
+        result[rows[too_few:]] = share[too_few:]
         draft.put(key, result, f"share of the last {self._window} gradient norms above {limit:g} (D4)")
 
     def _threshold(self) -> float:

@@ -93,6 +93,7 @@ class RunEngine:
         self._shown_ahead: dict[str, int] = {}
         self._is_settled = True
         self._judged: tuple[Episode, ...] | None = None
+        self._results: tuple[tuple[Episode, ...], tuple[CheckResult, ...]] | None = None
         self._acknowledged: set[str] = set()
         self._snoozed: dict[str, float] = {}
 
@@ -107,7 +108,7 @@ class RunEngine:
     def feed(self, source: str, parsed: Parsed, restarted: bool = False) -> None:
         """Takes in what one reading of `source` gave. `restarted`: the file was truncated or replaced before it."""
         self._ahead = None
-        self._judged = None
+        self._judged = self._results = None
         self._is_settled = False
         self._state.sources.feed(source, parsed, self._mapper, self._listener(), restarted=restarted)
 
@@ -124,7 +125,7 @@ class RunEngine:
         if self._is_settled:
             return
         self._is_settled = True
-        self._judged = None
+        self._judged = self._results = None
         self._state.sources.settle(self._listener())
         if not self._state.sources.undecided or self._ahead is not None:
             return
@@ -199,9 +200,14 @@ class RunEngine:
         return alerts.incidents(self.episodes(), rl=self.rl)
 
     def checks(self) -> tuple[CheckResult, ...]:
-        """Each check's verdict now, in the order of the report."""
-        core = self._now.core
+        """Each check's verdict now, in the order of the report; worked out again only after something came."""
         episodes = self.episodes()
+        if self._results is None or self._results[0] != episodes:
+            self._results = (episodes, self._judge_all(episodes))
+        return self._results[1]
+
+    def _judge_all(self, episodes: tuple[Episode, ...]) -> tuple[CheckResult, ...]:
+        core = self._now.core
         steps = self.steps
         seen, numbers = core.store.seen, core.store.numbers
         results: list[tuple[int, CheckResult]] = []

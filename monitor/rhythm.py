@@ -10,12 +10,14 @@ import numpy as np
 
 from trainmon.monitor.job_state import Pause, Pulse
 from trainmon.monitor.stats.middle import median
+from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.tails.record import Block, FloatArray, TimeKind
 
 _KEPT_GAPS: Final = 1000
 _KEPT_PAUSES: Final = 64
 _KEPT_ARRIVALS: Final = 50
 _ENOUGH: Final = 5
+_FEW: Final = 50  # so many gaps are sorted in one by one, more all together
 _LONG_GAPS: Final = 3.0  # a pause is so many usual gaps long, and at least so many seconds
 _LONG_S: Final = 2.0
 # A burst: so many records at once, and so far from the next that no poll of ours can be what gathered them.
@@ -30,7 +32,7 @@ class Rhythm:
     """
 
     def __init__(self) -> None:
-        self._gaps: deque[float] = deque(maxlen=_KEPT_GAPS)
+        self._gaps = RollingRobust(_KEPT_GAPS)
         self._pauses: deque[Pause] = deque(maxlen=_KEPT_PAUSES)
         self._last: dict[str, tuple[float, float]] = {}  # source -> time and step of its last record
         self._arrivals: deque[tuple[float, int]] = deque(maxlen=_KEPT_ARRIVALS)  # when, how many records
@@ -68,7 +70,11 @@ class Rhythm:
 
     def _keep(self, gaps: FloatArray, steps: FloatArray) -> None:
         """Keeps the gaps, and those behind a step that are long against the others as pauses."""
-        self._gaps.extend(gaps.tolist())
+        if len(gaps) < _FEW:
+            for gap in gaps.tolist():
+                self._gaps.update(gap)
+        else:
+            self._gaps.load([*self._gaps.values(), *gaps.tolist()][-_KEPT_GAPS:])
         if len(self._gaps) < _ENOUGH:
             return
         limit = max(_LONG_GAPS * self.median_s, _LONG_S)
@@ -86,12 +92,12 @@ class Rhythm:
     @property
     def median_s(self) -> float:
         """The usual gap; NaN before there is one."""
-        return median(np.array(self._gaps)) if self._gaps else math.nan
+        return self._gaps.median
 
     @property
     def p99_s(self) -> float | None:
         """The 99th percentile of the last gaps; None until 5 are known."""
-        return float(np.quantile(np.array(self._gaps), 0.99)) if len(self._gaps) >= _ENOUGH else None
+        return self._gaps.quantile(0.99) if len(self._gaps) >= _ENOUGH else None
 
     def pulse(self, age_s: float | None, *, seen_growing: bool) -> Pulse:
         """How the data arrives, with the age of the newest."""

@@ -16,7 +16,7 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.growable import Growable
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.stats.robust_score import RobustScore
-from trainmon.tails.record import FloatArray, IntArray
+from trainmon.tails.record import FloatArray
 
 _BLOCK: Final = 512
 _KEPT_BLOCKS: Final = 8
@@ -34,7 +34,9 @@ class ScoreSeries:
         self._ratio = ratio
         self._count = 0
         self._first = 0  # index of the first value that is kept
-        self._parts: list[tuple[FloatArray, FloatArray, FloatArray, IntArray]] = []
+        self._steps, self._times, self._values = (Growable(np.empty(0)) for _ in range(3))
+        self._attempts = Growable(np.empty(0, np.int64))
+        self._view: SeriesView | None = None
         self._done: dict[int, FloatArray] = {}
         self._running: tuple[int, _Running] | None = None  # the newest block, while it is not full
 
@@ -45,49 +47,55 @@ class ScoreSeries:
             return
         rows = np.flatnonzero(np.isfinite(column))
         if len(rows):
-            attempts = np.full(len(rows), frame.attempt)
-            self._parts.append((frame.steps[rows], frame.times[rows], column[rows], attempts))
+            self._steps.append(frame.steps[rows])
+            self._times.append(frame.times[rows])
+            self._values.append(column[rows])
+            self._attempts.append(np.full(len(rows), frame.attempt))
             self._count += len(rows)
-            if self._count - self._first > 4 * _KEPT_BLOCKS * _BLOCK or len(self._parts) > 256:
-                self._gather()
+            self._view = None
+            if self._count - self._first > 4 * _KEPT_BLOCKS * _BLOCK:
+                self._drop_oldest()
 
     def view(self) -> SeriesView | None:
         """The scores of the newest 3 to 4 thousand values; None before there are enough values."""
-        if self._count < _FEWEST_VALUES:
-            return None
-        steps, times, values, attempts = self._gather()
+        if self._view is None and self._count >= _FEWEST_VALUES:
+            self._view = self._worked_out()
+        return self._view
+
+    def _worked_out(self) -> SeriesView | None:
         first_block = max(self._count // _BLOCK - _KEPT_BLOCKS + 1, 0)
-        begin = first_block * _BLOCK
-        scores = [self._block(block, values) for block in range(first_block, self._count // _BLOCK + 1)]
-        score = np.concatenate(scores)
+        begin, values = first_block * _BLOCK, self._values.view()
+        score = np.concatenate([self._block(block, values) for block in range(first_block, self._count // _BLOCK + 1)])
         where = slice(begin - self._first, None)
+        axes = [part.view()[where] for part in (self._steps, self._attempts, self._times)]
         known = ~np.isnan(score)
         if not known.any():
             return None
-        score = score[known]
+        if not known.all():
+            score, *axes = (part[known] for part in (score, *axes))
+        steps, attempts, times = axes
         return SeriesView(
             self.key,
             "z",
-            steps[where][known],
+            steps,
             score,
             score,
             score,
-            attempts[where][known],
+            attempts,
             np.empty(0),
             len(score),
             float(score[-1]),
             derived=f"robust score of {self._source.signal} over {self._window} values (D6), newest values",
-            times=times[where][known],
+            times=times,
         )
 
-    def _gather(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-        steps, times, values, attempts = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        keep_from = max((self._count // _BLOCK - _KEPT_BLOCKS) * _BLOCK - 2 * self._window, 0)
-        drop = max(keep_from - self._first, 0)
-        kept = (steps[drop:], times[drop:], values[drop:], attempts[drop:])
-        self._first += drop
-        self._parts = [kept]
-        return kept
+    def _drop_oldest(self) -> None:
+        """Lets go of what no block that is shown needs any more."""
+        drop = max((self._count // _BLOCK - _KEPT_BLOCKS) * _BLOCK - 2 * self._window, 0) - self._first
+        if drop > 0:
+            self._first += drop
+            for name in ("_steps", "_times", "_values", "_attempts"):
+                setattr(self, name, Growable(getattr(self, name).view()[drop:]))
 
     def _block(self, block: int, values: FloatArray) -> FloatArray:
         done = self._done.get(block)

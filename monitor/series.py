@@ -160,6 +160,11 @@ class SeriesStore:
             part = values[where]
             finite = np.isfinite(part)
             marks = frame.marks.get(key)
+            if marks is None and finite.all():
+                column = self._column(key)
+                column.note(len(part), float(part[-1]), _NO_STEPS)
+                groups.setdefault((id(column.axis), b""), []).append((column, part))
+                continue
             bad = _bad(part, None if marks is None else marks[where])
             all_finite = bool(finite.all())
             count = int(finite.sum()) + int(bad.sum())
@@ -271,6 +276,9 @@ class SeriesStore:
             place = np.searchsorted(low, axis.steps, "right") - 1
             keep |= (axis.attempts == attempt) & (place >= 0) & (axis.steps <= high[place])
         return keep
+
+
+_NO_STEPS: FloatArray = np.empty(0)
 
 
 def _merged(pins: list[tuple[float, float]]) -> tuple[FloatArray, FloatArray]:

@@ -18,6 +18,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.file_search import FileSearch, Places
 from trainmon.monitor.frame import Frame
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
 PUBLISH_INTERVAL_S: Final = 0.05
 # Making snapshots takes at most this share of a core, however many runs are read at once.
 PUBLISH_SHARE: Final = 0.25
-# Working out verdicts of runs that go on as before takes at most this share of a core, and is put off no longer.
-JUDGING_SHARE: Final = 0.01
-_LONGEST_REJUDGE_S: Final = 10.0
+# Working out verdicts of runs that go on as before takes at most this share of a core for the runs that somebody
+# looks at, as much for all others, and is put off no longer.
+JUDGING_SHARE: Final = 0.0025
+_LONGEST_REJUDGE_S: Final = 20.0
 # Long histories wait so long for the screen to draw their previews, which two threads at work would put off.
 PATIENCE_S: Final = 10.0
 # While a history is read what is drawn is its preview, and what moves is how far it is read.
@@ -118,6 +120,7 @@ class Monitor:
         self._clock = clock or SystemClock()
         self._limits = limits or Thresholds()
         self._cwd = cwd
+        self._places: dict[str, Places] = {}  # of lines that searches came by
         self._jobs = jobs
         if jobs is not None:
             jobs.start()  # first: the search for targets asks it
@@ -134,6 +137,7 @@ class Monitor:
             jobs.call_when_answered(self._intake.rescan)
         self._attempts: dict[str, int] = {}
         self._runs: dict[str, WatchedRun] = {}
+        self._known: dict[str, RunFiles] = {}
         self._snapshots: dict[str, RunSnapshot] = {}
         self._engines: dict[str, RunEngine] = {}
         self._on_record = on_record
@@ -194,16 +198,22 @@ class Monitor:
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
-        lines = self._intake.request_lines(path, line_no, _CONTEXT_LINES)
+        lines = self._lines_at(path, line_no, _CONTEXT_LINES)
         lines.add_done_callback(lambda done: self._ask(_Request(run, _context(done, path, line_no))))
 
     def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
         """Looks for `words` in the whole file, after (by = 1) or before (-1) the line, in a thread of its own."""
 
         def read(line: int, around: int) -> list[LogLine]:
-            return self._intake.request_lines(path, line, around).result(timeout=_SEARCH_PATIENCE_S)
+            return self._lines_at(path, line, around).result(timeout=_SEARCH_PATIENCE_S)
 
-        return LogSearch(read, path, line_no, words, by).start()
+        places = self._places.setdefault(path, Places())
+        return FileSearch(read, path, line_no, words, by, places).start()
+
+    def _lines_at(self, path: str, line_no: int, around: int) -> Lines:
+        places = self._places.get(path)
+        known = (1, 0) if places is None else places.before(max(line_no - around, 1))
+        return self._intake.request_lines(path, line_no, around, known)
 
     def stop(self) -> None:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""
@@ -318,8 +328,8 @@ class Monitor:
             return
         interval_s = self._pace.note(now_s, is_busy=not all(run.is_read for run in self._runs.values()))
         for name, run in self._runs.items():
-            others = 1 if self._is_attended(name) else len(self._runs)
-            run.rejudge_s = min(max(REJUDGE_S, run.judging_s * others / JUDGING_SHARE), _LONGEST_REJUDGE_S)
+            sharing = len(self._attended) if name in self._attended else len(self._runs)
+            run.rejudge_s = min(max(REJUDGE_S, run.judging_s * sharing / JUDGING_SHARE), _LONGEST_REJUDGE_S)
         self._intake.attend(self._attended, interval_s)
 
     def _publish(self, *, with_others: bool) -> None:
@@ -329,13 +339,7 @@ class Monitor:
         """
         is_scanned = self._intake.is_scanned  # asked first: what the scan found must be among the runs
         for files in self._intake.runs:
-            watched = self._run(files.name)
-            paths = [str(file.path) for file in files.files if file.role != "config"]
-            watched.expect(paths)
-            self._book.know(files.name, paths)
-            if self._jobs is not None:
-                self._jobs.know(files, self._cwd)
-                watched.learn_jobs(self._jobs.jobs_for(files.name))
+            self._know(files)
         for name, watched in self._runs.items():
             is_due = with_others or self._is_attended(name)
             if (is_due and (watched.dirty or watched.looks_else())) or name not in self._snapshots:
@@ -354,6 +358,19 @@ class Monitor:
         )
         if not _says_the_same(fleet, self._latest):
             self._tell(fleet)
+
+    def _know(self, files: RunFiles) -> None:
+        """Tells everybody about the run's files, when they are others than before, and learns what its jobs do."""
+        watched = self._run(files.name)
+        if self._known.get(files.name) is not files:
+            self._known[files.name] = files
+            paths = [str(file.path) for file in files.files if file.role != "config"]
+            watched.expect(paths)
+            self._book.know(files.name, paths)
+            if self._jobs is not None:
+                self._jobs.know(files, self._cwd)
+        if self._jobs is not None:
+            watched.learn_jobs(self._jobs.jobs_for(files.name))
 
     def _tell(self, fleet: FleetSnapshot) -> None:
         self._latest = fleet

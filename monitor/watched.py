@@ -25,6 +25,8 @@ _KEPT_LINES = 2000
 # Ages are shown in whole seconds.
 _LEAST_AGE_S = 1.0
 _NEARLY = 0.999
+# A row may be expected in so many seconds.
+_ROW_S = 3.0
 # Verdicts are worked out at least so often; at once when anything is found. Numbers are shown as they come.
 REJUDGE_S = 0.9
 
@@ -52,13 +54,14 @@ class WatchedRun:
         self._seen_growing = False
         self._last_arrival_s: float | None = None
         self._stated_at_s: dict[str, float] = {}
-        self._looks_else_at_s = math.inf
+        self._looks_else_at_s = self._lasts_until_s = math.inf
         self.jobs: tuple[JobInfo, ...] = ()
         self._last: RunSnapshot | None = None
         self.rejudge_s = REJUDGE_S
         self.judging_s = 0.0  # of processor time, the last time
         self._preview: RunEngine | None = None
         self._judged_at_s = -math.inf
+        self._has_new_rows = False  # since it was judged
         self._judged_events: tuple[int, ...] = ()
         self._judged_problems: tuple[str, ...] = ()
 
@@ -116,6 +119,7 @@ class WatchedRun:
             self._rhythm.add(block, now, live=caught_up)
         if not item.update.is_empty and not self.failure:
             self.engine.feed(path, parsed, item.update.restarted)
+            self._has_new_rows = True
             if caught_up:
                 self._seen_growing = True
                 self._last_arrival_s = now
@@ -213,7 +217,8 @@ class WatchedRun:
         pulse = self.pulse()
         now = self._clock.monotonic()
         if live and self._last is not None and self._is_as_judged(engine, now):
-            self._looks_else_at_s = self._judged_at_s + self.rejudge_s
+            # The next row tells the verdicts along; only where none comes they are told alone.
+            self._looks_else_at_s = self._stands_until_s() + (_ROW_S if self._has_new_rows else 0.0)
             self._last = freshened(
                 self._last,
                 engine,
@@ -228,7 +233,9 @@ class WatchedRun:
             )
             return self._as_previewed(self._last)
         self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self._problems()
-        self._looks_else_at_s = now + _lasts_s(pulse, engine) if live else math.inf
+        self._has_new_rows = False
+        self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
+        self._looks_else_at_s = self._lasts_until_s
         began_s = thread_time()
         self._last = assemble(
             engine,
@@ -252,11 +259,15 @@ class WatchedRun:
         problems = [file.problem for file in self.files.values() if file.problem]
         return (*([self.failure] if self.failure else []), *self.problems.values(), *problems)
 
+    def _stands_until_s(self) -> float:
+        """Until when verdicts may stand in which nothing was found: while rows come, and while none does."""
+        return self._judged_at_s + self.rejudge_s if self._has_new_rows else self._lasts_until_s
+
     def _is_as_judged(self, engine: RunEngine, now: float) -> bool:
         """Whether verdicts of a moment ago may stand for now: the run goes on, and nothing happened in it."""
         assert self._last is not None
         return (
-            now < self._judged_at_s + self.rejudge_s
+            now < self._stands_until_s()
             and self._last.live
             and self._last.state is State.RUNNING
             and engine.events == self._judged_events

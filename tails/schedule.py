@@ -69,6 +69,11 @@ class Schedule:
         for path in fresh:
             self.wake(path, now)
 
+    @property
+    def is_patient(self) -> bool:
+        """Whether no file is to be looked at the moment it is written to: all come together, every now and then."""
+        return self._attended is not None and not self._attended and self._others_s >= HOT_S
+
     def _others_due(self, path: str, now: float) -> float:
         """When `path` may be looked at: `now` where it is attended to."""
         if self._attended is None or path in self._attended or self._others_s < HOT_S:

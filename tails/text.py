@@ -11,10 +11,10 @@ _ESCAPES = re.compile(
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
 # C0 (but tab), DEL, C1, bidirectional controls, zero-width and invisible characters, line separators, BOM, surrogates,
-# tags.
+# tags, and the noncharacters that no XML may hold.
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
@@ -33,6 +33,8 @@ def printable(text: str, limit: int = 2000) -> str:
     >>> printable("loss\x07 1.5\t\u202eok")
     'loss\\x07 1.5 \\u202eok'
     """
+    if text.isascii() and text.isprintable() and len(text) <= limit:
+        return text
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     plain = strip_escapes(cut).replace("\t", " ").rstrip("\r\n")
     return UNPRINTABLE.sub(lambda match: _escape(match.group()), plain)

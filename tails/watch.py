@@ -43,10 +43,11 @@ class Watcher:
         self._round_at = float("-inf")
         self._lock = threading.Lock()
         self._woken_fd, self._wake_fd = os.pipe()
-        self._poll = select.poll()
+        self._poll, self._interruption = select.poll(), select.poll()
         for fd in (self._woken_fd, self._wake_fd):
             os.set_blocking(fd, False)
-        self._poll.register(self._woken_fd, select.POLLIN)
+        for poll in (self._poll, self._interruption):
+            poll.register(self._woken_fd, select.POLLIN)
 
     def add(self, path: Path, mount: Mount | None = None) -> str:
         """Watches `path` from now on: "inotify" or "poll"."""
@@ -133,6 +134,9 @@ class Watcher:
     def _sleep(self, seconds: float) -> bool:
         """Sleeps until something happens; whether that was an interruption."""
         interrupted = False
+        if seconds and self._schedule.is_patient:  # many writes a second would wake nobody but this thread
+            self._interruption.poll(1000.0 * seconds)
+            seconds = 0.0
         for fd, _ in self._poll.poll(1000.0 * seconds):
             if fd == self._woken_fd:
                 interrupted = True

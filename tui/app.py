@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 FRAME_S = 0.1
 SLOW_FRAME_S = 1.0  # with --low-bandwidth
 _TICK_S = 1.0
+_STILL_S = 0.7  # a screen that was drawn so lately shows the ages as they are
 # What a terminal, a shell or a batch system ends programs with; each must find the terminal as it was.
 _ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 
@@ -109,7 +110,7 @@ class TrainmonApp(OpeningApp):
         if is_slow:
             self.animation_level = "none"
         self.fleet: FleetSnapshot = source.latest()
-        self.rows: list[Row] = [row_of(run) for run in self.fleet.runs]
+        self.rows: list[Row] = [row_of(run, self.clock.monotonic()) for run in self.fleet.runs]
         self.pins: list[RunId] = []
         self.added: list[str] = []
         self.axis = "step"
@@ -123,7 +124,7 @@ class TrainmonApp(OpeningApp):
         self._by_id = {row.id: row for row in self.rows}
         self._pace = Pace()
         self._live = source if isinstance(source, LiveSource) else None
-        self._polled_s = -self.frame_s
+        self._polled_s = self._shown_s = -self.frame_s
         self._is_due = False
         self.loading: tuple[float, str] | None = None
         self.register_theme(DARK_THEME)
@@ -226,7 +227,8 @@ class TrainmonApp(OpeningApp):
             return
         known = {id(row.run): row for row in self.rows}
         self.fleet = newest
-        self.rows = [known.get(id(run)) or row_of(run) for run in newest.runs]
+        now_s = self.clock.monotonic()
+        self.rows = [known.get(id(run)) or row_of(run, now_s) for run in newest.runs]
         self._by_id = {row.id: row for row in self.rows}
         self._received = self.clock.monotonic()
         self.loading = self._loading()
@@ -262,12 +264,14 @@ class TrainmonApp(OpeningApp):
             self.alerting.take(self.fleet)
             for mark in self.alerting.heard():
                 self.notify(mark.words, markup=False)
-        self._show()
+        if self.clock.monotonic() - self._shown_s >= _STILL_S:
+            self._show()
 
     def _show(self) -> None:
         if not self.screen_stack:  # the screens are being closed, the timers not yet
             return
         screen = self.screen
+        self._shown_s = self.clock.monotonic()
         if isinstance(screen, MonitorScreen):
             screen.show(self.fleet)
             if self._live is not None and (names := screen.looked_at()) is not None:
@@ -275,10 +279,6 @@ class TrainmonApp(OpeningApp):
                     screen.call_after_refresh(self._live.attend, names)
                 else:
                     self._live.attend(names)
-
-    def aged_s(self) -> float:
-        """Seconds since the newest snapshot came."""
-        return max(0.0, self.clock.monotonic() - self._received)
 
     def rows_in_trouble_order(self) -> list[Row]:
         """All runs, the worst first."""

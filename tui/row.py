@@ -54,6 +54,11 @@ class Row:
     explained_by: TriageStep | None
     trouble: int
     fingerprint: Hashable = None
+    came_s: float | None = None
+
+    def age_at(self, now_s: float) -> float:
+        """Seconds since the newest data at `now_s`, on the clock of `came_s`, at which the snapshot came."""
+        return self.age_s if self.came_s is None else self.age_s + max(0.0, now_s - self.came_s)
 
     @property
     def progress(self) -> float:
@@ -64,8 +69,8 @@ class Row:
 _READ = ("loss.train", "spike.score", "sys.tokens_per_second", "sys.memory_share", "sys.peak_memory", "sys.mfu")
 
 
-def row_of(run: RunSnapshot) -> Row:
-    """The values of `run`, in one pass over its series; nothing is computed from whole series."""
+def row_of(run: RunSnapshot, came_s: float | None = None) -> Row:
+    """The values of `run`, in one pass over its series; nothing is computed from whole series. `came_s`: see `Row`."""
     largest = dict.fromkeys(_READ, math.nan)
     for key, view in run.series.items():
         if key.signal in largest and not view.last <= largest[key.signal]:
@@ -86,6 +91,7 @@ def row_of(run: RunSnapshot) -> Row:
         eta_s=_known(run.eta_s),
         explained_by=explanation(run),
         trouble=trouble_of(run),
+        came_s=came_s,
     )
     return replace(row, fingerprint=_fingerprint(row))
 

@@ -21,9 +21,14 @@ class Span(NamedTuple):
 Line = list[Span]
 
 
+def cells(text: str) -> int:
+    """Terminal cells of `text`: what `rich` says, at once where each character takes one."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
 def width_of(line: Iterable[Span]) -> int:
     """Terminal cells."""
-    return sum(cell_len(span.text) for span in line)
+    return sum([cells(span.text) for span in line])
 
 
 def fit(text: str, width: int, ellipsis: str = "…", right: bool = False) -> str:
@@ -35,7 +40,7 @@ def fit(text: str, width: int, ellipsis: str = "…", right: bool = False) -> st
     if width <= 0:
         return ""
     text = printable(text)
-    size = cell_len(text)
+    size = cells(text)
     if size > width:
         cut = set_cell_size(text, width - 1).rstrip() + ellipsis
         return set_cell_size(cut, width)
@@ -58,7 +63,7 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
 def clip(text: str, width: int, ellipsis: str = "…") -> str:
     """`text`, made safe, in at most `width` cells."""
     text = printable(text)
-    return text if cell_len(text) <= width else fit(text, width, ellipsis)
+    return text if cells(text) <= width else fit(text, width, ellipsis)
 
 
 def cut(line: Line, width: int) -> Line:
@@ -69,7 +74,7 @@ def cut(line: Line, width: int) -> Line:
     """
     out: Line = []
     for span in line:
-        size = cell_len(span.text)
+        size = cells(span.text)
         if size > width:
             if width > 0:
                 out.append(span._replace(text=set_cell_size(span.text, width)))
@@ -81,8 +86,10 @@ def cut(line: Line, width: int) -> Line:
 
 def pad(line: Line, width: int, bg: str = "") -> Line:
     """`line` in exactly `width` cells."""
-    line = cut(line, width)
     missing = width - width_of(line)
+    if missing < 0:
+        line = cut(line, width)
+        missing = width - width_of(line)
     return [*line, Span(" " * missing, "text", bg)] if missing > 0 else line
 
 

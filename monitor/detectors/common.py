@@ -241,13 +241,21 @@ class Rl:
         """The row from which on the run is known to be one; `len(frame)` when it is not."""
         if self.seen:
             return 0
-        firsts = [
-            int(rows[0])
-            for key in frame.columns
-            if key.signal.startswith(("reward.", "policy.")) and len(rows := _told(frame, key))
-        ]
-        self.seen = bool(firsts)
-        return min(firsts, default=len(frame))
+        first = _first_of_policy(frame)
+        self.seen = first < len(frame)
+        return first
+
+
+def _first_of_policy(frame: Frame) -> int:
+    """The first row of `frame` that tells of a policy, worked out once a frame; `len(frame)` where none does."""
+    global _policy_memo
+    if _policy_memo[0] is not frame:
+        told = (_told(frame, key) for key in frame.columns if key.signal.startswith(("reward.", "policy.")))
+        _policy_memo = (frame, min((int(rows[0]) for rows in told if len(rows)), default=len(frame)))
+    return _policy_memo[1]
+
+
+_policy_memo: tuple[Frame | None, int] = (None, 0)
 
 
 _VERDICT = {Severity.INFO: Verdict.PASS, Severity.WARN: Verdict.WARN, Severity.FAIL: Verdict.FAIL}
@@ -301,6 +309,9 @@ def seen(view: CheckView, *signals: str) -> int:
     return sum(count for key, count in view.seen.items() if key.signal in signals)
 
 
+_MOMENTS = ("lr_jump",)
+
+
 def tell(episodes: Sequence[Episode], at_least: Severity = Severity.WARN) -> str:
     """One line about several episodes: the worst in words, the others as a number."""
     loud = [episode for episode in episodes if episode.severity >= at_least]
@@ -308,6 +319,8 @@ def tell(episodes: Sequence[Episode], at_least: Severity = Severity.WARN) -> str
     if first is None:
         return ""
     rest = f"; {len(loud) - 1} more like it" if len(loud) > 1 else ""
+    if first.kind in _MOMENTS:  # nothing to recover from: it was done at that step
+        return f"{first.what} ({rest.removeprefix('; ')})" if rest else first.what
     if "ended" in first.detail:
         return first.what if not rest else f"{first.what.removesuffix(')')}{rest})"
     state = "not recovered"

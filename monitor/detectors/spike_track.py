@@ -116,6 +116,10 @@ class SpikeTrack:
             self.meant.feed(frame)
         if self.held_out is not None:
             self.held_out.feed(frame)
+        if len(frame) == 1:
+            if until is None or until > 0:
+                self._feed_one(frame, found)
+            return
         own = finite(frame, self.key)
         count = len(own) if until is None else int(np.searchsorted(own.rows, until))
         if not count:
@@ -134,6 +138,21 @@ class SpikeTrack:
                 if stop > calm:
                     self._run(frame, own, calm, stop, found)
                 start = stop
+
+    def _feed_one(self, frame: Frame, found: Found) -> None:
+        """As `feed` for the one row of a log that is followed live: the same, without arrays of one value."""
+        column = frame.columns.get(self.key)
+        if column is None:
+            return
+        x, step = float(column[0]), float(frame.steps[0])
+        if not math.isfinite(x):
+            return
+        if frame.attempt != self._attempt:
+            self._restart(frame.attempt, step)
+        self.resolution.update(x)
+        self.score.half_unit = self.resolution.half_unit
+        # Not by `math`: its logarithm may differ from that of longer frames in the last bit.
+        self._take(frame, 0, step, x, float(np.log(x + EPS)) if x > 0 else math.nan, found)
 
     def _restart(self, attempt: int, first_step: float) -> None:
         if self._attempt is not None and not resumed(self._last_step, first_step):
@@ -209,44 +228,36 @@ class SpikeTrack:
     def _run(self, frame: Frame, own: Finite, start: int, end: int, found: Found) -> None:
         where = slice(start, end)
         rows, steps, values = own.rows[where].tolist(), own.steps[where].tolist(), own.values[where].tolist()
-        us = own.logs[where].tolist()
+        for row, step, x, u in zip(rows, steps, values, own.logs[where].tolist(), strict=True):
+            self._take(frame, row, step, x, u, found)
+
+    def _take(self, frame: Frame, row: int, step: float, x: float, u: float, found: Found) -> None:
+        """Judges one value; `u` is its logarithm, NaN where it has none."""
+        if step == self._last_step and same_value(x, self._last_value):
+            return
+        self._last_step, self._last_value = step, x
         robust = self.score.robust
-        need = self.rule.min_history
-        rise_log = self._rise_log
-        ready = len(robust) >= need
-        last_step, last_value = self._last_step, self._last_value
-        for i, x in enumerate(values):
-            step = steps[i]
-            if step == last_step and same_value(x, last_value):
-                continue
-            last_step, last_value = step, x
-            if self.score.log:
-                if x <= 0:
-                    if x < 0:
-                        self._go_raw()
-                        robust.update(x)
-                    continue
-                u = us[i]
+        if not self.score.log:
+            u = x
+        elif x <= 0:
+            if x < 0:
+                self._go_raw()
+                robust.update(x)
+            return
+        if self.open is not None or self._held:
+            self._busy(frame, row, u, x, found)
+        elif len(robust) < self.rule.min_history:
+            robust.update(u)
+        else:
+            self.judged += 1
+            rise = u - robust.median
+            if rise > self.highest_rise:
+                self._keep_highest(rise, step)
+            size = self._rise_log if self.score.log else self._size
+            if (rise > size or rise < -size) and not self._quiet(u):
+                self._flag(frame, row, u, x, found)
             else:
-                u = x
-            if self.open is None and not self._held:
-                if not ready:
-                    robust.update(u)
-                    ready = len(robust) >= need
-                    continue
-                self.judged += 1
-                rise = u - robust.median
-                if rise > self.highest_rise:
-                    self._keep_highest(rise, step)
-                size = rise_log if self.score.log else self._size
-                if (rise > size or rise < -size) and not self._quiet(u):
-                    self._flag(frame, rows[i], u, x, found)
-                    continue
                 robust.update(u)
-            else:
-                self._busy(frame, rows[i], u, x, found)
-                ready = len(robust) >= need
-        self._last_step, self._last_value = last_step, last_value
 
     def _quiet(self, u: float) -> bool:
         """Whether `u` is neither a spike nor a drop: the size rule first, then D6 without working out D."""

@@ -9,6 +9,7 @@ import numpy as np
 from trainmon.tails.record import FloatArray
 
 FULL_PRECISION = 12  # beyond this many places a float64 was not rounded for printing
+_FEW = 16  # so many values are looked at one by one sooner than together
 _ROUNDING = 2.0**-51  # two units in the last bit: how far the product with a power of ten may lie from a whole number
 
 
@@ -56,8 +57,11 @@ class PrintResolution:
 
     def extend(self, values: FloatArray) -> Iterator[tuple[int, float]]:
         """Takes (n,) finite values in; gives (index, half_unit) at the start and wherever `half_unit` changes."""
-        start = 0
         yield 0, self.half_unit
+        if len(values) <= _FEW:
+            yield from self._one_by_one(values.tolist())
+            return
+        start = 0
         while self.decimals < FULL_PRECISION and start < len(values):
             scaled = values[start:] * 10.0**self.decimals
             finer = np.flatnonzero(np.abs(scaled - np.rint(scaled)) > _ROUNDING * np.abs(scaled))
@@ -69,3 +73,10 @@ class PrintResolution:
             if self.decimals != before:
                 yield start, self.half_unit
             start += 1
+
+    def _one_by_one(self, values: list[float]) -> Iterator[tuple[int, float]]:
+        for index, x in enumerate(values):
+            before = self.decimals
+            self.update(x)
+            if self.decimals != before:
+                yield index, self.half_unit

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from trainmon.tails.record import FloatArray
 
+FEW = 16  # so many answers are counted one by one sooner than together
+
 
 class RollingShare:
     """How many of the last `window` answers were yes, over how many there were: METRICS.md D4's clip rate.
@@ -41,6 +43,8 @@ class RollingShare:
 
     def extend(self, answers: NDArray[np.bool_]) -> FloatArray:
         """Takes (n,) answers in, one after the other; gives the (n,) shares after each."""
+        if len(answers) <= FEW:
+            return np.array([self._after(answer) for answer in answers.tolist()])
         before = np.fromiter(self._answers, np.int64, len(self._answers))
         joined = np.concatenate([before, answers.astype(np.int64)])
         total = np.concatenate([[0], np.cumsum(joined)])
@@ -50,6 +54,15 @@ class RollingShare:
         self._hits = sum(self._answers)
         shares: FloatArray = (total[ends] - total[begins]) / (ends - begins)
         return shares
+
+    def clear(self) -> None:
+        """Forgets every answer."""
+        self._answers.clear()
+        self._hits = 0
+
+    def _after(self, answer: bool) -> float:
+        self.update(answer)
+        return self._hits / len(self._answers)
 
     @property
     def value(self) -> float:

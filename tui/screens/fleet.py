@@ -70,7 +70,7 @@ class FleetScreen(MonitorScreen):
         wanted = " and ".join(part for part in (self.filter_text, "troubled" if self.only_troubled else "") if part)
         head = fleet_head(rows, len(shown), self.order, wanted, width, self.glyphs)
         self.query_one("#head", TextLines).show([head])
-        self.table.show(shown, frozenset(self.monitor.pins), self.monitor.aged_s(), self._nothing(fleet, rows))
+        self.table.show(shown, frozenset(self.monitor.pins), self.monitor.clock.monotonic(), self._nothing(fleet, rows))
         self.query_one("#status", TextLines).show(
             [status_line(fleet, width, self.glyphs, loading=self.monitor.loading)]
         )
@@ -124,6 +124,10 @@ class FleetScreen(MonitorScreen):
         """The run under the cursor."""
         row = self.table.current
         return row.id if row else None
+
+    def attended(self) -> tuple[RunId, ...]:
+        """None: a list is looked over. All runs are read and drawn together, at once while that is cheap."""
+        return ()
 
     def action_open(self) -> None:
         """The run's screen."""

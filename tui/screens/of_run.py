@@ -44,7 +44,7 @@ class RunBound(MonitorScreen):
             gone = [Span(f" {glyphs.verdicts[Verdict.NO_DATA]} {text}", "warn")]
             self.query_one("#head", TextLines).show([gone])
             return
-        age_s = row.age_s + self.monitor.aged_s()
+        age_s = row.age_at(self.monitor.clock.monotonic())
         head = run_head(row, width, glyphs, age_s, pinned=row.id in self.monitor.pins)
         self.query_one("#head", TextLines).show(head)
         files = (f"{file.path}: {file.problem}" for file in row.run.files if file.problem)

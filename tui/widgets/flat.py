@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from textual.filter import ANSIToTruecolor
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -29,9 +29,20 @@ class FlatWidget(Widget):
     Textual's `StylesCache` would go over each line again for the sake of those: half the time of a frame.
     """
 
+    _drawn_size: Size | None = None
+
+    @property
+    def size(self) -> Size:
+        """See `Widget`; looked up once for all lines that are drawn together."""
+        return super().size if self._drawn_size is None else self._drawn_size
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """See `Widget`."""
-        strips = [self.render_line(y) for y in crop.line_range]
+        self._drawn_size = super().size
+        try:
+            strips = [self.render_line(y) for y in crop.line_range]
+        finally:
+            self._drawn_size = None
         for each in self.get_line_filters():
             if isinstance(each, ANSIToTruecolor) and not cast("_App", self.app).look.few_colours:
                 continue  # there is none of the sixteen colours to put another in place of

@@ -20,7 +20,7 @@ class FleetTable(LineList):
         super().__init__(id)
         self.rows: list[Row] = []
         self.pins: frozenset[RunId] = frozenset()
-        self.aged_s = 0.0
+        self.now_s = 0.0
         self.nothing = ""
         self._cache: dict[RunId, tuple[Hashable, Line]] = {}
         self._keys: dict[RunId, Hashable] = {}
@@ -28,10 +28,10 @@ class FleetTable(LineList):
         self._sparks = Sparks()
         self._head: tuple[int, list[Line]] | None = None
 
-    def show(self, rows: list[Row], pins: frozenset[RunId], aged_s: float, nothing: str) -> None:
-        """`aged_s`: seconds since the snapshot was taken; `nothing`: what to say when `rows` is empty."""
+    def show(self, rows: list[Row], pins: frozenset[RunId], now_s: float, nothing: str) -> None:
+        """`now_s`: for the ages, see `Row.age_at`; `nothing`: what to say when `rows` is empty."""
         before = self.current
-        self.rows, self.pins, self.aged_s, self.nothing = rows, pins, aged_s, nothing
+        self.rows, self.pins, self.now_s, self.nothing = rows, pins, now_s, nothing
         self._keys = {row.id: self._identity_of(row) for row in rows}
         if self._touched and before is not None:  # until a key was pressed the cursor stays on the worst run
             self.cursor = next((i for i, row in enumerate(rows) if row.id == before.id), self.cursor)
@@ -66,7 +66,7 @@ class FleetTable(LineList):
         return self._keys[row.id]
 
     def _identity_of(self, row: Row) -> Hashable:
-        return (row.fingerprint, row.id in self.pins, numbers.age(row.age_s + self.aged_s))
+        return (row.fingerprint, row.id in self.pins, numbers.age(row.age_at(self.now_s)))
 
     def changed_region(self, y: int, before: Hashable, now: Hashable) -> Region:
         """The age alone, where nothing else changed."""
@@ -86,7 +86,7 @@ class FleetTable(LineList):
         if known is None or known[0] != key:
             body = draw_body(row, width, glyphs, at_cursor=at_cursor, pinned=pinned, sparks=self._sparks)
             known = self._cache[row.id] = (key, body)
-        return [*known[1], *draw_age(width, glyphs, row.age_s + self.aged_s, row)]
+        return [*known[1], *draw_age(width, glyphs, row.age_at(self.now_s), row)]
 
     def empty(self) -> list[Line]:
         """What was looked for."""
