@@ -81,6 +81,12 @@ _WHO = lazy(
     r"(?::(?P<rank>\d+))?[\]>)]?(?: \(\d+\))?(?:[:>]|\s*\|)?\s+(?=(?:global[_ ]?)?(?:step|iter(?:ation)?|epoch)\b)",
     re.IGNORECASE,
 )
+# The same with a path in place of the word, behind a time: CloudWatch's log streams.
+_STREAM = lazy(
+    r"[A-Za-z][\w.-]{0,100}/(?=\S*\d)[\w./-]{1,200} (?=\W?(?:global[_ ]?)?(?:step|iter(?:ation)?|epoch)\b)",
+    re.IGNORECASE,
+)
+_JOB = lazy(r"[^\t]{1,100}\t[^\t]{1,100}\t(?=\d{4}-\d\d-\d\dT)")  # GitHub: job and step, tabs between, and a time
 _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task)[-_.]?(\d{1,6})", re.IGNORECASE)
 _HOST = lazy(r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
 _LOGGER = lazy(
@@ -135,7 +141,7 @@ def read_prefix(text: str) -> Prefix:
         at = match.end()
         rank = _rank_of(match)
     elif text[:1] not in _STARTERS or text[:1].isalnum():
-        match = _HOST.match(text) or _SERVICE.match(text) or _POD.match(text)
+        match = _HOST.match(text) or _SERVICE.match(text) or _POD.match(text) or _JOB.match(text)
         if match is None and (text[:1] in "-=" or text[:1] > "\x7f"):
             match = _BULLET.match(text)
         if match is not None:
@@ -166,6 +172,8 @@ def read_prefix(text: str) -> Prefix:
         words = at + len(text[at:]) - len(text[at:].lstrip())
         if kind is not TimeKind.NONE and (match := _WHO.match(text, words)) is not None:
             at, rank = match.end(), rank or _rank_of(match)
+        elif kind is TimeKind.ABSOLUTE and (match := _STREAM.match(text, words)) is not None:
+            at = match.end()
         while text[at : at + 1] in (" ", "\t") and text[at + 1 : at + 2] not in (" ", "\t"):
             at += 1
     return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare) if at else NO_PREFIX

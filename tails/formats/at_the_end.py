@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from trainmon.tails.formats.config_facts import fact_of_constant
@@ -14,6 +16,18 @@ _DONE = {
     "progress_pct": 100.0,
     "percent_complete": 100.0,
 }
+
+_SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second")
+_OF_ONE_STEP = ("loss", "grad_norm", "learning_rate")  # a summary has the run's means under other names
+
+
+def is_summary(keys: Collection[str]) -> bool:
+    """Whether a record of these keys is a trainer's closing words, no step's values.
+
+    >>> is_summary({"train_runtime", "train_loss", "epoch"}), is_summary({"loss", "train_runtime", "epoch"})
+    (True, False)
+    """
+    return any(key in keys for key in _SUMMARY) and not any(key in keys for key in _OF_ONE_STEP)
 
 
 def told_end(block: Block) -> Note | None:

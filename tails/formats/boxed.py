@@ -19,6 +19,12 @@ _NAMED = re.compile(
     r"(?!\.?\d)[^\d]{0,40}",
     re.IGNORECASE,
 )
+# ``train | step: 100 | steps/sec: 5.2 | output:``: what it says of the step follows below.
+_OUTPUT = re.compile(
+    r".{0,48}?\b(?:step|iteration)\s?[:#=]?\s*(?P<step>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?(?!\.?\d)"
+    r".{0,120}(?::|\bper-step time [\d.]{1,12}s)\s*",
+    re.IGNORECASE,
+)
 _NEAR = 6  # lines from the one that names the step to the box
 _MOST_ROWS = 500
 _LONGEST_HEADING = 200
@@ -68,10 +74,12 @@ class Boxed(Dialect):
         return False
 
     def _look_for_step(self, line: Line, sink: Sink) -> None:
-        match = _NAMED.fullmatch(line.text) if len(line.text) <= _LONGEST_HEADING else None
+        if len(line.text) > _LONGEST_HEADING:
+            return
+        match = _NAMED.fullmatch(line.text) or _OUTPUT.fullmatch(line.text)
         if match is not None:
             total = float(match["total"]) if match["total"] else None
-            self._named = (float(match["step"]), total, line.line_no)
+            self._named = sink.announced = (float(match["step"]), total, line.line_no)
             sink.is_telling = True
 
     def _row(self, key: str, value: str) -> None:

@@ -19,6 +19,8 @@ _BARS = re.compile(r"[|│┃]")
 _DELIMITERS = (_BARS, re.compile(r"\t"), re.compile(r","), re.compile(r"\s{2,}"), re.compile(r"\s+"))
 _OF_TOTAL = re.compile(r"(\d{1,9})/(\d{1,9})")
 _BAR_BEHIND = re.compile(r":\s{0,8}\d{1,3}%\|.*")
+_INTEGER = re.compile(r"\d{1,9}")
+Header = tuple[re.Pattern[str], list[str], str, bool]  # delimiter, names, the step's, whether it is indented
 _LONGEST = 2000
 _PATIENCE_NEW = 3  # lines between a header and its first row
 _PATIENCE = 60  # lines of others between two rows
@@ -35,17 +37,19 @@ class Columns(Dialect):
     """The header names a step (or an epoch) and a metric; a row has as many cells, nearly all of them numbers."""
 
     name = "table"
-    tokens = (b"step", b"iter", b"epoch")
+    tokens = (b"step", b"iter", b"epoch", b"loss")
     samples = (
         b"  step    loss        lr   tok/s\n------------------------------\n     1   10.91  1.0e-05   12345\n"
         b"     2   10.80  2.0e-05   12350\n",
         b"Training on 1 device\n|  step |   loss | grad_norm |\n|-------|--------|-----------|\n"
         b"|    10 | 3.2500 |    1.2500 |\n|    20 | 3.1250 |       nan |\n",
         b"Training on 1 device\nStep\tTraining Loss\n1\t1.25\n2\t1.125\n",
+        b"     step    loss        lr\n0      10   3.250  1.0e-05\n1      20   3.125  2.0e-05\n",
     )
 
     def __init__(self) -> None:
-        self._headers: list[tuple[re.Pattern[str], list[str], str]] = []  # by delimiter: names, the step's
+        self._headers: list[Header] = []
+        self._unnamed: list[tuple[re.Pattern[str], list[str]]] = []  # of a data frame whose index is named below
         self._idle = 0
         self._has_rows = False
         self._drawn: tuple[Reading, Line] | None = None
@@ -68,15 +72,25 @@ class Columns(Dialect):
             self._idle += 1
             if self._idle > (_PATIENCE if self._has_rows else _PATIENCE_NEW):
                 self._headers = []
-        found = _headers_of(text)
+        found = _headers_of(text) or self._with_index(text)
+        self._unnamed = [] if found else _unnamed_of(text)
         if found:
             self._headers, self._idle, self._has_rows = found, 0, False
         return bool(found)
 
+    def _with_index(self, text: str) -> list[Header]:
+        """The headers above, when `text` is the name of a data frame's index, and that is a step."""
+        name = text.strip()
+        if not self._unnamed or not (STEP_KEY.fullmatch(name) or name.lower() == "epoch"):
+            return []
+        return [(delimiter, [name, *names], name, False) for delimiter, names in self._unnamed if name not in names]
+
     def _row(self, text: str, line: Line, sink: Sink) -> bool:
         for header in self._headers:
-            delimiter, names, step_name = header
+            delimiter, names, step_name, is_indented = header
             cells = _cells(_BAR_BEHIND.sub("", text), delimiter)
+            if is_indented and len(cells) == len(names) + 1 and _INTEGER.fullmatch(cells[0]):
+                cells = cells[1:]  # a data frame's index
             if len(cells) != len(names):
                 continue
             values = _values(names, cells)
@@ -108,7 +122,16 @@ class Columns(Dialect):
             sink.emit(*drawn)
 
 
-def _headers_of(text: str) -> list[tuple[re.Pattern[str], list[str], str]]:
+def _unnamed_of(text: str) -> list[tuple[re.Pattern[str], list[str]]]:
+    """The columns of a data frame, where none of them is a step."""
+    if text[:1] != " " or ":" in text or "=" in text:
+        return []
+    names = text.split()
+    is_header = len(names) > 1 and len(set(names)) == len(names) and all(map(_NAME.fullmatch, names))
+    return [(_DELIMITERS[-1], names)] if is_header and any(map(METRIC.search, names)) else []
+
+
+def _headers_of(text: str) -> list[Header]:
     """The headers that `text` could be, one a delimiter."""
     if ":" in text or "=" in text:
         return []
@@ -118,8 +141,9 @@ def _headers_of(text: str) -> list[tuple[re.Pattern[str], list[str], str]]:
         if len(names) < 2 or len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
             continue
         step = next(iter(ranked_step_keys(names)), None) or next(filter(STEP_KEY.fullmatch, names), None)
+        step = step or ("#" if "#" in names else None)
         if step is not None and any(METRIC.search(name) for name in names if name != step):
-            found.append((delimiter, names, step))
+            found.append((delimiter, names, step, text[:1] == " "))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trainmon.tails.formats.bars import Bars
 from trainmon.tails.formats.boxed import Boxed
 from trainmon.tails.formats.build_nanogpt import BuildNanoGpt
+from trainmon.tails.formats.catboost import CatBoost
 from trainmon.tails.formats.columns import Columns
 from trainmon.tails.formats.composer import Composer
 from trainmon.tails.formats.deepspeed import DeepSpeed
@@ -20,6 +21,7 @@ from trainmon.tails.formats.line import Dialect
 from trainmon.tails.formats.lingua import Lingua
 from trainmon.tails.formats.litgpt import LitGpt
 from trainmon.tails.formats.llmc import LlmC
+from trainmon.tails.formats.marian import Marian
 from trainmon.tails.formats.maxtext import MaxText
 from trainmon.tails.formats.megatron import Megatron
 from trainmon.tails.formats.mllog_line import MlLogLine
@@ -33,6 +35,7 @@ from trainmon.tails.formats.rich_bar import RichBar
 from trainmon.tails.formats.torchtitan import TorchTitan
 from trainmon.tails.formats.torchtune import TorchTune
 from trainmon.tails.formats.verl import Verl
+from trainmon.tails.formats.wenet import WeNet
 
 DIALECTS: tuple[type[Dialect], ...] = (
     OlmoCore,
@@ -53,6 +56,9 @@ DIALECTS: tuple[type[Dialect], ...] = (
     Fairseq,
     NemoLine,
     EspNet,
+    WeNet,
+    Marian,
+    CatBoost,
     EpochBatch,
     Keras,
     Ggml,

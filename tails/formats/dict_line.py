@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from trainmon.tails.facts import facts_of
+from trainmon.tails.formats.at_the_end import is_summary
 from trainmon.tails.formats.flat import MEASURE, METRIC, SETTING, STEP_KEY
 from trainmon.tails.formats.joiner import Joiner
 from trainmon.tails.formats.line import Dialect, Line
@@ -31,7 +32,6 @@ _STEP_KEYS = (
     "iter",
     "it",
 )
-_SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second")
 _STEP_BEFORE = re.compile(
     r"(?:^|[\s\[(,|])([A-Za-z_ ]*?(?:step|iter(?:ation)?|update)|rollout|perf)s?\s*[:=#]?\s*(\d+)"
     r"(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$",
@@ -41,6 +41,7 @@ _NO_NUMBER = re.compile(r"['\"]\s*:\s*(?:True|False|None|true|false|null|[{\[]|[
 _FEW_OTHERS = 3
 _SETTINGS_WITHIN = 200_000
 _MAX_ITEMS = 4000
+_BELOW = 2  # lines from one that names the step to the dictionary
 _NEAR = 160  # characters before a dictionary in which its step may stand
 
 
@@ -114,13 +115,16 @@ class DictLine(Dialect):
         if start < 0 or text[start + 1 : start + 2] not in ("'", '"') or "}" not in text[start:]:
             return False
         numbers, words = items_of(text[start:])
-        if any(key in numbers for key in _SUMMARY):
+        if is_summary(numbers):
             self._summary(numbers, line, sink)
             return True
         if not any(METRIC.search(key) for key in numbers) or len(words) > 2 + len(numbers):
             return False
         reading = Reading(numbers, dialect="hf_trainer" if "epoch" in numbers and "'" in text else self.name)
         self._own_step(reading, numbers, words, text[:start])
+        announced = sink.announced
+        if reading.step is None and announced is not None and 0 < line.line_no - announced[2] <= _BELOW:
+            reading.step, reading.total, reading.step_key = announced[0], announced[1], "step"
         if reading.step is not None:
             bar = sink.bar
             if bar is not None and reading.total is None and bar.total > 0 and abs(bar.n - reading.step) <= 1:

@@ -22,10 +22,13 @@ STEP_KEY = re.compile(
 # What a trainer measures and a configuration seldom holds. One of these makes a line with a step a record.
 METRIC = re.compile(
     r"loss|(?<![a-z])ppl|perplexity|bpb|bits.per|(?<![a-z])nll|reward|accura|\bacc\d?\b|grad.?norm|gnorm|\bnorm\b|\bgrad\b|entropy|"
-    r"\bkl\b|\blr\b|learning.rate|\btok|throughput|t?flops?\b|\bmfu\b|\bce\b|xent|\bwps\b|\btps\b|score|return",
+    r"\bkl\b|\blr\b|learning.rate|\btok|throughput|t?flops?\b|\bmfu\b|\bce\b|xent|\bwps\b|\btps\b|score|return"
+    r"|\br?mse\b|\bmae\b",
     re.IGNORECASE,
 )
-MEASURE = re.compile(r"loss|(?<![a-z])ppl|perplexity|bpb|(?<![a-z])nll|reward|accuracy|\bacc\b|score", re.IGNORECASE)
+MEASURE = re.compile(
+    r"loss|(?<![a-z])ppl|perplexity|bpb|(?<![a-z])nll|reward|accuracy|\bacc\b|score|\br?mse\b|\bmae\b", re.IGNORECASE
+)
 # What a configuration holds and no result does.
 SETTING = re.compile(
     r"weight(?!ed)|coef|loss_scale|lambda|threshold|alpha|beta|type|hidden|num_layers|size$|every|interval|factor|\beps$",
@@ -46,6 +49,12 @@ _BRACKETED = re.compile(
     r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])|[#@]\s?(\d+)\b(?=[\s:,|]))",
     re.IGNORECASE,
 )
+# Epoch and batch in one bracket: ``[3,  2000] loss: 2.5``; and a place that no word names: ``67/446 (epoch 0), loss``.
+_PAIRED = re.compile(r"\s{0,8}\[\s{0,8}(\d{1,6}),\s{1,8}(\d{1,9})\](?=[\s:])")
+_LEADING = re.compile(r"\s{0,8}\[?\s{0,8}(\d{1,9})\s?/\s?(\d{1,9})\s?\]?(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
+# The process among the pairs: ``rank 2``, ``Device=xla:0/3``.
+_RANK_KEY = re.compile(r"(?:global[ _])?rank", re.IGNORECASE)
+_CORE = re.compile(r"\bxla:\d{1,4}/(\d{1,4})\b")
 _OF_CAPACITY = re.compile(r"\([KMGT]i?B\)$|mem(?:ory)?\b", re.IGNORECASE)  # Peak Mem.: 64.1/79.1 GiB
 _EPOCH_NAME = re.compile(r"(?:(?:train|training|eval|val|valid|validation|test)[ _]?)?epoch", re.IGNORECASE)
 _ROUND = re.compile(r"(?:episode|round|generation|game|rollout|cycle)", re.IGNORECASE)  # what counts where no step does
@@ -121,14 +130,33 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
         shape: Shape | None = _nested_shape(nested, pairs, others)
     else:
         shape = _plain_shape(text, pairs, others, named) or _bracketed_shape(text, pairs, others)
+        shape = shape or _leading_shape(text, pairs, others)
     if shape is None:
         if needs_step:
             return None
         shape = Shape(fields_of(pairs, others), others)
+    _take_rank(text, shape)
     if not shape.fields or not any(METRIC.search(key) for key, _ in shape.fields):
         return None
     _mark_evaluation(text, shape)
     return shape
+
+
+def _take_rank(text: str, shape: Shape) -> None:
+    """A rank among the pairs is no metric: it says whose the others are."""
+    core = _CORE.search(text)
+    for field in shape.fields:
+        key, (start, end) = field
+        if core is not None and core.start() <= start < core.end():
+            shape.rank = core.span(1)
+            shape.others += [(start, end)] if (start, end) != shape.rank else []
+        elif _RANK_KEY.fullmatch(key) and _INTEGER.fullmatch(text, start, end):
+            shape.rank = (start, end)
+        else:
+            continue
+        shape.fields = [one for one in shape.fields if one is not field and one[1] != shape.rank]
+        shape.others = [span for span in shape.others if span != shape.rank]
+        return
 
 
 def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], named: Pair | None) -> Shape | None:
@@ -168,6 +196,21 @@ def _bracketed_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]
     group = 1 if match[1] is not None else 2
     rest = [pair for pair in pairs if pair.start != match.start(group)]
     return Shape(fields_of(rest, others), others, match.span(group), "step")
+
+
+def _leading_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]) -> Shape | None:
+    """A line that begins with its place alone."""
+    if not any(MEASURE.search(pair.key) for pair in pairs):
+        return None
+    match = _PAIRED.match(text)
+    if match is not None:
+        rest = [pair for pair in pairs if pair.start >= match.end()]
+        return Shape(fields_of(rest, others), others, match.span(2), "batch", epoch=match.span(1))
+    match = _LEADING.match(text)
+    if match is None or int(match[1]) > int(match[2]):
+        return None
+    rest = [pair for pair in pairs if pair.start >= match.end()]
+    return Shape(fields_of(rest, others), others, match.span(1), "step", match.span(2))
 
 
 def _nested_shape(match: re.Match[str], pairs: list[Pair], others: list[tuple[int, int]]) -> Shape:

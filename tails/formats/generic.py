@@ -19,7 +19,7 @@ class Generic(FlatDialect):
     """``key value``, ``key=value`` and ``key: value``, joined by anything."""
 
     name = "generic"
-    tokens = (b"step", b"iter", b"epoch", b"update", b"loss", b"bpb", b"perplexity", b"reward", b"accuracy", b"ppl")
+    tokens = tuple(b"step iter epoch update loss bpb perplexity reward accuracy ppl rmse".split())
     samples = (
         b"Step 0: grad_norm=2.0833, loss=9.2315, param_norm=1377.8652\nStep 100: grad_norm=1.9, "
         b"loss=7.01, param_norm=1378.1\n",

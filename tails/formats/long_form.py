@@ -15,7 +15,7 @@ _OTHER_NUMBERS = 5  # the value and a few labels; with more beside it the record
 
 def could_be_long_form(keys: Iterable[str]) -> bool:
     """Whether records with these keys may be in long form."""
-    present = set(keys)
+    present = {key.rpartition("/")[2] for key in keys}
     return not present.isdisjoint(NAME_KEYS) and not present.isdisjoint(VALUE_KEYS)
 
 
@@ -24,7 +24,12 @@ def long_form(values: Mapping[str, float | None], texts: Mapping[str, str]) -> d
 
     >>> long_form({"step": 3.0, "value": 1.5}, {"name": "loss"})
     {'step': 3.0, 'loss': 1.5}
+    >>> long_form({"data/step": 3.0, "data/value": 1.5}, {"name": "loss"})
+    {'step': 3.0, 'loss': 1.5}
     """
+    groups = {key.rpartition("/")[0] for key in values}
+    if len(groups) == 1 and "" not in groups:  # its numbers are in a group of their own
+        values = {key.rpartition("/")[2]: value for key, value in values.items()}
     name_key = next((key for key in NAME_KEYS if key in texts), None)
     value_key = next((key for key in VALUE_KEYS if key in values), None)
     if name_key is None or value_key is None or len(texts[name_key]) > _NAME_LIMIT:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from trainmon.tails.formats.numbers import NUMBER
+from trainmon.tails.formats.values_first import values_first
 
 # What looks like a number and is none: clocks, dates, versions, addresses, hexadecimal ids.
 _NOT_A_VALUE = (
@@ -305,4 +306,17 @@ def scan(text: str) -> Scan:
     """
     if "#" in text:
         text = _NUMBER_SIGN.sub(r"\1\2 ", text)  # "update #12": as long as before, so that places stay
-    return _Scanner(text).scan()
+    turned = values_first(text)
+    if turned is None:
+        return _Scanner(text).scan()
+    out = _Scanner(text[: turned.start]).scan()
+    out.pairs += [Pair(*_with_unit(key), start, end) for key, start, end in turned.values]
+    if turned.step is not None:
+        out.pairs.insert(0, Pair("step", "step", *turned.step))
+    return out
+
+
+def _with_unit(words: str) -> tuple[str, str]:
+    """Key and name of a value that these words stand behind: ``tok/s`` is a unit, ``loss`` a name."""
+    first, _, rest = words.partition(" ")
+    return (f"{rest} ({first})", rest) if rest and _UNIT.fullmatch(first) else (words, words)

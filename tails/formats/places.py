@@ -175,6 +175,7 @@ class Outlines:
             or shape.step is None
             or shape.epoch is not None
             or shape.epochs is not None
+            or shape.rank is not None
             or shape.secondary
         ):
             return None

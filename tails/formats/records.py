@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trainmon.tails.formats.at_the_end import told_end
+from trainmon.tails.formats.at_the_end import is_summary, told_end
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.config_facts import config_facts, fact_of_constant, looks_like_config
 from trainmon.tails.formats.kinds import RecordKind, Role, kind_of
@@ -28,7 +28,6 @@ RANK = "rank"  # the key under which records name the process that wrote them
 _MOST_RANKS = 1e6
 _TEXT_LIMIT = 500
 _MESSAGE_KEYS = ("error", "exception", "message", "msg", "reason", "text", "traceback", "path", "checkpoint")
-_SUMMARY_KEYS = ("train_runtime", "train_samples_per_second")
 
 
 class RecordReader:
@@ -100,7 +99,7 @@ class RecordReader:
         kind = kind_of(texts, any(map(is_loss_key, values)))
         if kind.role is Role.FACTS:
             return kind
-        if any(key in values for key in _SUMMARY_KEYS):
+        if is_summary(values):
             return RecordKind(Role.FACTS, note=NoteKind.FINISHED)
         if not self._rows_seen and looks_like_config(values, texts) and not self._could_be_row(values):
             return RecordKind(Role.FACTS, is_start=True)

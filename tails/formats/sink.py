@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from trainmon.tails.formats.bar import Bar, BarKind
 from trainmon.tails.formats.builder import BlockBuilder
@@ -39,6 +40,7 @@ class Sink:
         self.newest_template: Template | None = None  # the shape of the newest line, if it has one
         self.bar_kind = BarKind.NONE  # what the newest line was as a bar
         self.is_telling = False  # whether the newest line, no record itself, tells of one that follows
+        self.announced: tuple[float, float | None, int] | None = None  # step, total and line of a heading
         self.bar: Bar | None = None  # the newest frame of a training bar
         self.main_bar: Bar | None = None  # the bar that training dictionaries stand beside
         self.rest: Line | None = None  # what a bar was followed by on its line, to be read next
@@ -93,6 +95,8 @@ class Sink:
 
     def emit(self, reading: Reading, line: Line) -> None:
         """Takes one record."""
+        if reading.rank and not line.prefix.rank:
+            line = replace(line, prefix=replace(line.prefix, rank=reading.rank))
         if reading.secondary:
             self._secondary(reading, line)
             return

@@ -24,6 +24,7 @@ _DURATION = re.compile(r"(?:\d+ ?[a-z]{1,7}\b,? ?|\d+[dhms])+(?<! )")  # 1h 2m, 
 _CLOCK = r"(?>(?:\d+ days?,? ?)?[\d:]+(?:[.,]\d+)?)"
 _DATE = r"\d{4}-\d\d-\d\d"
 _WORD = r"(?>[\w.]+)"
+_HEADS = 5  # step, total, epoch, epochs, rank
 _SPACES = re.compile(r"\s+")
 _RANK_DIGITS = re.compile(r"(?<=rank)([-_ ]?)\d+")
 
@@ -34,7 +35,8 @@ class Reading:
 
     `step_key` is "" when the line names no step. `total` is the number behind the step's slash. `epoch` and
     `per_epoch` are given where the step counts inside an epoch (``[2/10][30/1251]``): `step` is then its place
-    in the epoch. `secondary` marks a second account of steps that another line also reports.
+    in the epoch. `secondary` marks a second account of steps that another line also reports. `rank` is the process
+    that the line names among its pairs, "" without one.
     """
 
     values: Mapping[str, float | None]
@@ -46,6 +48,7 @@ class Reading:
     secondary: bool = False
     dialect: str = ""
     time: float | None = None
+    rank: str = ""
 
 
 @dataclass(slots=True)
@@ -59,6 +62,7 @@ class Shape:
     total: tuple[int, int] | None = None
     epoch: tuple[int, int] | None = None
     epochs: tuple[int, int] | None = None
+    rank: tuple[int, int] | None = None
     secondary: bool = False
 
 
@@ -74,6 +78,7 @@ def read_once(text: str, shape: Shape, dialect: str) -> Reading:
     reading = Reading(_tolerant(raw), step, shape.step_key, total, secondary=shape.secondary, dialect=dialect)
     reading.epoch = None if shape.epoch is None else _head(text[shape.epoch[0] : shape.epoch[1]])
     reading.epochs = None if shape.epochs is None else _head(text[shape.epochs[0] : shape.epochs[1]])
+    reading.rank = "" if shape.rank is None else text[shape.rank[0] : shape.rank[1]]
     return reading
 
 
@@ -92,9 +97,9 @@ class Template:
         self.shape = shape
         self.was_heard = False  # whether the words of one such line were looked at
         self.speaks = False  # whether lines of this shape also say something in words
-        heads = [shape.step, shape.total, shape.epoch, shape.epochs]
+        heads = [shape.step, shape.total, shape.epoch, shape.epochs, shape.rank]
         spans: list[tuple[tuple[int, int], int]] = [(span, slot) for slot, span in enumerate(heads) if span is not None]
-        spans += [(span, 4 + index) for index, (_, span) in enumerate(shape.fields)]
+        spans += [(span, _HEADS + index) for index, (_, span) in enumerate(shape.fields)]
         spans += [(span, -1) for span in shape.others]
         spans.sort()
         parts: list[str] = []
@@ -116,10 +121,10 @@ class Template:
         parts.append(_literal(text[at:].rstrip()))
         self.regex = re.compile("".join(parts) + r"\s*")
         self._fullmatch = self.regex.fullmatch
-        heads_at = [groups.get(slot, -1) for slot in range(4)]
-        self._step, self._total, self._epoch, self._epochs = heads_at
+        heads_at = [groups.get(slot, -1) for slot in range(_HEADS)]
+        self._step, self._total, self._epoch, self._epochs, self._rank = heads_at
         self._step_key = shape.step_key
-        self._fields = [(groups[4 + i], key) for i, (key, _) in enumerate(shape.fields) if 4 + i in groups]
+        self._fields = [(groups[_HEADS + i], key) for i, (key, _) in enumerate(shape.fields) if _HEADS + i in groups]
         self.keys = tuple(key for _, key in self._fields)
 
     def match(self, text: str) -> Sequence[str] | None:
@@ -152,8 +157,8 @@ class Template:
 
     @property
     def head_groups(self) -> list[int]:
-        """Which raw values are step, total, epoch and epochs, in that order; those that there are."""
-        return [at for at in (self._step, self._total, self._epoch, self._epochs) if at >= 0]
+        """Which raw values are step, total, epoch, epochs and rank, in that order; those that there are."""
+        return [at for at in (self._step, self._total, self._epoch, self._epochs, self._rank) if at >= 0]
 
     @property
     def field_groups(self) -> list[int]:
@@ -171,6 +176,9 @@ class Template:
             reading.epoch = _head(groups[self._epoch])
         if self._epochs >= 0:
             reading.epochs = _head(groups[self._epochs])
+        if self._rank >= 0:
+            raw = groups[self._rank]
+            reading.rank = raw if isinstance(raw, str) else raw.decode("ascii", "replace")
         reading.secondary = self.shape.secondary
         return reading
 

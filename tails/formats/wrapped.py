@@ -11,6 +11,7 @@ from trainmon.tails.record import TimeKind
 from trainmon.tails.steps import is_training_key, step_rank
 
 _TEXTS = ("log", "message", "msg", "textPayload", "text", "line", "MESSAGE", "body")
+_GROUPS = ("jsonPayload", "_source", "attributes")
 _DECODER = msgspec.json.Decoder()
 
 
@@ -20,7 +21,10 @@ def message_of(record: dict[str, Any]) -> str | None:
     >>> message_of({"log": "step 1 loss 2.5", "stream": "stdout"}), message_of({"msg": "train", "step": 1, "loss": 2.5})
     ('step 1 loss 2.5', None)
     """
+    inner = next((record[key] for key in _GROUPS if isinstance(record.get(key), dict)), None)
     text: str | None = next((record[key] for key in _TEXTS if isinstance(record.get(key), str)), None)
+    if text is None and inner is not None:  # the message stands in a group of its own, as Google's do
+        return message_of(inner)
     if text is None or any(_is_metric(key, value) for key, value in record.items()):
         return None
     return text
