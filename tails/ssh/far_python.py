@@ -25,12 +25,17 @@ writes none, and ends when its stdin ends or when it has heard nothing for `LEAS
     B NUMBER   one match; b NUMBER "errno": end of them
     R NUMBER   "status length_of_stdout" newline stdout stderr
     h NUMBER   "wall_clock": an answer to p, and a sign of life
+    Q 0        "seconds mount": a file system that has not answered for so long; 0 when it does again
+
+What lies on a file system whose server may not answer is read by a thread of its own for each of them, so that one
+that hangs holds up its own files only.
 """
 
 # It must run where nothing of this project is, in old versions and in a hurry: hence the style.
-# ruff: noqa: D101, D102, D103, PTH100, PTH114, PTH116, PTH118, PTH123, PTH207, PTH208, TID251, SIM105, UP022, B905
+# ruff: noqa: D101, D102, D103, PTH100, PTH114, PTH115, PTH116, PTH118, PTH120, PTH123, PTH207, PTH208, TID251, SIM105, UP022, B905
 
 import bisect
+import collections
 import errno
 import glob
 import os
@@ -47,6 +52,7 @@ except ImportError:
     zlib = None  # type: ignore[assignment]
 
 LEASE_S = 60
+SILENT_S = 5.0
 HEARTBEAT_S = 2.0
 HEAD = 4096
 TAIL = 1024
@@ -88,6 +94,14 @@ def crc(data):
 LOCK = []  # type: list[typing.Any]
 
 
+def use_threads():
+    # type: () -> None
+    import threading
+
+    if not LOCK:
+        LOCK.append(threading.Lock())
+
+
 def send(kind, number, payload):
     # type: (bytes, int, bytes) -> None
     if LOCK:  # a program that was asked for answers from a thread of its own
@@ -127,6 +141,29 @@ def blind_mounts():
     return points
 
 
+def unfolded(path, points):
+    # type: (bytes, list[bytes]) -> bytes
+    """Links followed up to the first mount that may hang, and no further: following them there would hang too."""
+    path = os.path.abspath(path)
+    place = b""
+    rest = path.split(b"/")[1:]
+    links = 0
+    while rest:
+        place += b"/" + rest.pop(0)
+        if place + b"/" in points:
+            break
+        try:
+            leads_to = os.readlink(place)
+        except OSError:
+            continue
+        links += 1
+        if links > 40:
+            break
+        whole = os.path.normpath(os.path.join(os.path.dirname(place), leads_to, *rest))
+        place, rest = b"", whole.split(b"/")[1:]
+    return b"/".join([place, *rest])
+
+
 class File:
     def __init__(self, number, path, is_blind):
         # type: (int, bytes, bool) -> None
@@ -157,11 +194,23 @@ class File:
 
 
 class Reader:
-    def __init__(self):
-        # type: () -> None
+    """Reads files; the one without a `mount` listens to stdin, and hands on what is about a mount that may hang."""
+
+    def __init__(self, points, mount=b""):
+        # type: (list[bytes], bytes) -> None
+        self.mount = mount
+        self.others = {}  # type: dict[bytes, Reader]
+        self.place_of = {}  # type: dict[bytes, bytes]
+        self.silent = set()  # type: set[bytes]
+        self.lines = collections.deque()  # type: collections.deque[bytes]
+        self.wake_in, self.wake_out = os.pipe() if mount else (0, -1)
+        self.seen_at = time.monotonic()
+        if mount:
+            os.set_blocking(self.wake_in, False)
+            os.set_blocking(self.wake_out, False)
         self.files = {}  # type: dict[int, File]
         self.rest = b""
-        self.points = blind_mounts()
+        self.points = points
         self.hot_due = self.cold_due = self.beat_due = 0.0
         self.pipe_is_packed = False
         self.rates = {False: 0.0, True: 0.0}
@@ -175,17 +224,19 @@ class Reader:
 
     def run(self):
         # type: () -> None
-        self.beat(0)
+        if not self.mount:
+            self.beat(0)
         while True:
             behind = [file for file in self.files.values() if file.is_behind and file.credit > 0]
-            now = time.monotonic()
-            due = min(self.hot_due, self.cold_due, self.beat_due)
+            now = self.seen_at = time.monotonic()
+            due = min(self.hot_due, self.cold_due, now + MOST_S if self.mount else self.beat_due)
             wait = 0.0 if behind else max(due - now, 0.0)
-            if select.select([0], [], [], wait)[0] and not self.listen():
+            if select.select([self.wake_in], [], [], wait)[0] and not (self.told_to() if self.mount else self.listen()):
                 return
             now = time.monotonic()
-            if now >= self.beat_due:
+            if now >= self.beat_due and not self.mount:
                 self.beat(0)
+                self.tell_of_others(now)
             self.poll(now)
             if not behind:
                 self.span_idle = True
@@ -197,6 +248,17 @@ class Reader:
         # type: (int) -> None
         self.beat_due = time.monotonic() + HEARTBEAT_S
         send(b"h", number, b"%.6f" % time.time())
+
+    def tell_of_others(self, now):
+        # type: (float) -> None
+        """Says which mounts do not answer."""
+        for other in self.others.values():
+            if now - other.seen_at >= SILENT_S:
+                self.silent.add(other.mount)
+                send(b"Q", 0, b"%d %s" % (now - other.seen_at, other.mount.rstrip(b"/")))
+            elif other.mount in self.silent:
+                self.silent.discard(other.mount)
+                send(b"Q", 0, b"0 " + other.mount.rstrip(b"/"))
 
     def poll(self, now):
         # type: (float) -> None
@@ -422,19 +484,75 @@ class Reader:
         signal.alarm(LEASE_S)
         lines = (self.rest + data).split(b"\n")
         self.rest = lines.pop()
-        for line in lines:
-            words = line.split(b" ")
-            command = getattr(self, "do_" + words[0].decode("ascii", "replace"), None)
-            if command is None:
-                return False
+        return all(self.obey(line) for line in lines)
+
+    def told_to(self):
+        # type: () -> bool
+        """What the one that listens has handed on."""
+        try:
+            os.read(self.wake_in, 4096)
+        except BlockingIOError:
+            pass
+        while self.lines:
+            self.obey(self.lines.popleft())
+        return True
+
+    def obey(self, line):
+        # type: (bytes) -> bool
+        words = line.split(b" ")
+        command = getattr(self, "do_" + words[0].decode("ascii", "replace"), None)
+        if command is None:
+            return False
+        place = b"" if self.mount or not self.points else self.place_for(words)
+        if place:
+            self.hand_on(place, line)
+        else:
             command(*words[1:])
         return True
+
+    def place_for(self, words):
+        # type: (list[bytes]) -> bytes
+        """The mount that may hang and that a command is about; "" where there is none."""
+        if words[0] in (b"u", b"r", b"g"):
+            return self.place_of.pop(words[1], b"") if words[0] == b"u" else self.place_of.get(words[1], b"")
+        if words[0] not in (b"w", b"k", b"l", b"b", b"n"):
+            return b""
+        name = unescape(words[2])
+        if words[0] == b"b":
+            name = re.split(rb"[*?\[]", name)[0]
+            name = name[: name.rfind(b"/") + 1] or b"."
+        real = unfolded(name, self.points)
+        place = max((point for point in self.points if (real + b"/").startswith(point)), key=len, default=b"")
+        if words[0] == b"w" and place:
+            self.place_of[words[1]] = place
+        if not place and words[0] in (b"l", b"b"):  # what lies below is looked at too
+            below = [point for point in self.points if point.startswith(real.rstrip(b"/") + b"/")]
+            if words[0] == b"l":
+                below = [point for point in below if os.path.dirname(point.rstrip(b"/")) == real]
+            place = min(below, default=b"")
+        return place
+
+    def hand_on(self, place, line):
+        # type: (bytes, bytes) -> None
+        import threading
+
+        use_threads()
+        other = self.others.get(place)
+        if other is None:
+            other = self.others[place] = Reader(self.points, place)
+            thread = threading.Thread(target=other.run)
+            thread.daemon = True
+            thread.start()
+        other.lines.append(line)
+        try:
+            os.write(other.wake_out, b"w")
+        except BlockingIOError:
+            pass
 
     def do_w(self, number, path):
         # type: (bytes, bytes) -> None
         name = unescape(path)
-        real = os.path.abspath(name)
-        file = File(int(number), name, any(real.startswith(point) for point in self.points))
+        file = File(int(number), name, bool(self.mount))
         file.changed_at = time.monotonic()
         self.files[int(number)] = file
         self.hot_due = 0.0
@@ -553,8 +671,7 @@ class Reader:
         # type: (bytes, bytes, bytes) -> None
         import threading
 
-        if not LOCK:
-            LOCK.append(threading.Lock())
+        use_threads()
         command = [unescape(word) for word in words]
         thread = threading.Thread(target=run_program, args=(int(number), int(seconds), command))
         thread.daemon = True
@@ -588,6 +705,6 @@ if __name__ == "__main__":
     except OSError:
         pass
     try:
-        Reader().run()
+        Reader(blind_mounts()).run()
     except (BrokenPipeError, ConnectionError):
         sys.exit(0)

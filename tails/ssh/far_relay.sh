@@ -20,7 +20,6 @@ notify() { # says "!" when one of the files may have grown; for those on mounts 
 }
 
 attend() { # mount: says what changes in the files on it, and that it answers
-  set --
   mine=
   for file in $files; do
     eval "plain \"\$code_$file\""

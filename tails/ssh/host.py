@@ -56,7 +56,7 @@ class Host:
         self.read_bytes = 0
         self.connections = 0
         self.side = ""
-        self._clock = clock
+        self.clock = clock
         self._jitter = jitter
         self._files: dict[int, RemoteFile] = {}
         self._asks: dict[int, Ask[Any]] = {}
@@ -68,6 +68,7 @@ class Host:
         self._small = InTurn(self._put, MOST_SMALL)
         self._pieces = InTurn(self._put, MOST_PIECES, master.options.rate)
         self._reason = ""  # why there is no connection
+        self.hanging = ""  # the file systems there that do not answer, one line
         self._down_since: float | None = None
         self._connected_at = 0.0
         self._ready_within_s = READY_WITHIN_S
@@ -119,7 +120,7 @@ class Host:
     def silent_s(self) -> float:
         """Seconds since anything came."""
         link = self._link
-        return self._clock.monotonic() - link.heard_at if link is not None else float("inf")
+        return self.clock.monotonic() - link.heard_at if link is not None else float("inf")
 
     @property
     def has_failed(self) -> bool:
@@ -133,14 +134,14 @@ class Host:
         if link is not None and link.side:
             silent_s = self.silent_s
             if silent_s < UNSURE_S:
-                return ""
+                return self.hanging
             state = "the connection does not answer" if silent_s >= DEAD_S else "nothing was heard"
             return f"{self.address.name}: {state} for {silent_s:.0f} s; what is shown is at least that old"
         if not self._reason:
             return ""
         reason = printable(self._reason, 300)
         if self._was_up and down_since is not None:
-            reason = f"lost {self._clock.monotonic() - down_since:.0f} s ago, connecting again: {reason}"
+            reason = f"lost {self.clock.monotonic() - down_since:.0f} s ago, connecting again: {reason}"
         return explain(self.address, reason)
 
     def stop(self) -> None:
@@ -199,8 +200,8 @@ class Host:
             raise LinkLostError(problem)
         if self._is_stopping:
             return
-        began = self._clock.monotonic()
-        self._link = link = Link(self.master.argv(START_THERE), self._clock, self._ready_within_s)
+        began = self.clock.monotonic()
+        self._link = link = Link(self.master.argv(START_THERE), self.clock, self._ready_within_s)
         self._ready_within_s = READY_WITHIN_S
         while not link.side and not self._is_stopping:
             link.pump(_IDLE_S, self._wake_in)
@@ -208,11 +209,11 @@ class Host:
             self._obey()
         send = link.send
         self._speaker = (
-            PythonSide(send, self._files) if link.side == "python" else ShellSide(send, self._files, self._clock)
+            PythonSide(send, self._files) if link.side == "python" else ShellSide(send, self._files, self.clock)
         )
         self.side = link.side
         self.connections += 1
-        self._connected_at = self._clock.monotonic()
+        self._connected_at = self.clock.monotonic()
         # Once it is known how long a connection takes, one that hangs is told sooner.
         self._ready_within_s = min(max(_SOONEST_S, _TIMES_LONGER * (self._connected_at - began)), READY_WITHIN_S)
         waiting, self._waiting = self._waiting, []
@@ -228,14 +229,15 @@ class Host:
         assert link is not None
         due = 0.0
         while not self._is_stopping:
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             for frame in link.pump(min(max(due - now, 0.0), _IDLE_S), self._wake_in):
                 self._take(frame)
             self._drain_wakes()
             self._obey()
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             self.read_bytes = link.read_bytes
             due = self._speaker.beat(now)
+            self.hanging = self._words_for(self._speaker.hanging(now))
             for file in list(self._files.values()):
                 file.tick(now)
             self._small.send(now)
@@ -247,9 +249,21 @@ class Host:
             if now - link.heard_at > GIVE_UP_S:
                 raise LinkLostError(f"it has not answered for {GIVE_UP_S:.0f} s", is_stuck=True)
 
+    def _words_for(self, hanging: dict[bytes, float]) -> str:
+        """File systems there that do not answer, one line."""
+        if not hanging:
+            return ""
+        names = ", ".join(printable(os.fsdecode(mount), 100) for mount in sorted(hanging)[:3])
+        names += ", ..." if len(hanging) > 3 else ""
+        since_s = max(hanging.values())
+        return (
+            f"{self.address.name}: {names} there has not answered for {since_s:.0f} s; what lies on it waits,"
+            " all else goes on (is its server up?)"
+        )
+
     def _take(self, frame: Frame) -> None:
         assert self._speaker is not None
-        if self._speaker.take(frame, self._clock.monotonic()):
+        if self._speaker.take(frame, self.clock.monotonic()):
             return
         question = self._asks.get(frame.number)
         if question is not None:
@@ -261,14 +275,14 @@ class Host:
     def _learn_clock(self, payload: bytes) -> None:
         """The clock there against ours, as far as the answer makes sense."""
         try:
-            skew_s = float(payload[:32]) - self._clock.wall()
+            skew_s = float(payload[:32]) - self.clock.wall()
         except ValueError:
             return
         if abs(skew_s) < _MOST_SKEW_S:
             self.skew_s = skew_s
 
     def _lose(self, reason: str, *, is_stuck: bool = False) -> None:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         lasted = self._speaker is not None and now - self._connected_at >= STABLE_S
         if self._speaker is not None or self._down_since is None:
             self._down_since = now
@@ -289,6 +303,7 @@ class Host:
     def _close_link(self) -> None:
         link, self._link = self._link, None
         self._speaker = None
+        self.hanging = ""
         if link is not None:
             link.close()
         # What was asked is asked again: nothing of it has an effect there.
@@ -303,7 +318,7 @@ class Host:
     def _pause(self) -> None:
         poller = select.poll()
         poller.register(self._wake_in, select.POLLIN)
-        while not self._is_stopping and (left := self._retry_at - self._clock.monotonic()) > 0:
+        while not self._is_stopping and (left := self._retry_at - self.clock.monotonic()) > 0:
             poller.poll(1000 * min(left, _IDLE_S))
             self._drain_wakes()
             self._obey()

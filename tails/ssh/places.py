@@ -17,6 +17,8 @@ from trainmon.tails.ssh.ask import Ask, AskListing, AskMatches, AskPiece, HostDo
 from trainmon.tails.ssh.host import Host
 
 ANSWER_S = 60.0
+HANGS_S = 8.0  # after so long a file system there that is known to hang is taken for the reason
+_SLICE_S = 0.5
 _AT_ONCE = 64
 _MAX_AHEAD = 4000  # directories asked for before a walk comes to them
 _NO_MODE = 0
@@ -67,12 +69,17 @@ class Heads:
         self._said[_key(found, status)] = says_so
 
 
+class MountHangsError(HostDownError):
+    """A file system there does not answer; the host does."""
+
+
 class RemotePlaces:
     """The `scan.Places` of one host, for one search. Raises HostDownError when there is no answer."""
 
     def __init__(self, host: Host, heads: Heads) -> None:
         self._host = host
         self._heads = heads
+        self._clock = host.clock
         self._listings: dict[str, Future[Listing]] = {}
         self._status: dict[str, Status] = {}
 
@@ -179,13 +186,18 @@ class RemotePlaces:
         return self._host.ask_for(question)
 
     def _wait(self, answer: Future[T]) -> T:
-        try:
-            return answer.result(ANSWER_S)
-        except TooLate as error:
-            name = self._host.address.name
-            raise HostDownError(
-                self._host.problem or f"{name}: no answer within {ANSWER_S:.0f} s; is a file system there hanging?"
-            ) from error
+        began = self._clock.monotonic()
+        while True:
+            try:
+                return answer.result(_SLICE_S)
+            except TooLate as error:
+                waited_s = self._clock.monotonic() - began
+                if waited_s >= HANGS_S and self._host.hanging:  # all else would have been answered by now
+                    raise MountHangsError(self._host.hanging) from error
+                if waited_s >= ANSWER_S:
+                    name = self._host.address.name
+                    words = f"{name}: no answer within {ANSWER_S:.0f} s; is a file system there hanging?"
+                    raise HostDownError(self._host.problem or words) from error
 
 
 class FarJobPlaces:

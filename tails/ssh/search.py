@@ -15,7 +15,7 @@ from trainmon.tails.scan import Folder, Found, Scan
 from trainmon.tails.ssh.address import Address, RemotePath
 from trainmon.tails.ssh.ask import MAX_MATCHES, HostDownError
 from trainmon.tails.ssh.host import Host
-from trainmon.tails.ssh.places import FarJobPlaces, Heads, RemotePlaces
+from trainmon.tails.ssh.places import FarJobPlaces, Heads, MountHangsError, RemotePlaces
 from trainmon.tails.target import Target, TargetKind
 
 _ENDINGS = (".toml", ".json", ".yaml", ".yml")
@@ -49,10 +49,14 @@ def search(host: Host, targets: Sequence[Target], heads: Heads, jobs: JobSource 
             if target.remote is None:
                 continue
             one = _Search(host, searched, heads, target.remote)
-            if target.kind is TargetKind.SLURM:
-                one.take_jobs(target.text, jobs)
-            else:
-                one.take(target.text)
+            try:
+                if target.kind is TargetKind.SLURM:
+                    one.take_jobs(target.text, jobs)
+                else:
+                    one.take(target.text)
+            except MountHangsError as error:  # the other targets go on
+                searched.problems.append(f"{show(target.text)}: {error}")
+                searched.may_grow = True
         if jobs is not None:
             _chain(searched, host.address, jobs)
     except HostDownError as error:

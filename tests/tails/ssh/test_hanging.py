@@ -1,0 +1,88 @@
+"""A file system over there that stops answering: what lies on it waits and is named, all else of that host goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faultfs import FaultFs
+from tests.sshd import Sshd
+from tests.tails.ssh.server import ADDRESS, CLOCK, Collector, Near, options_for
+from trainmon.tails.ssh import host as host_module
+from trainmon.tails.ssh import places
+from trainmon.tails.ssh.address import RemotePath
+from trainmon.tails.ssh.hosts import Hosts
+from trainmon.tails.ssh.search import search
+from trainmon.tails.target import Target, TargetKind
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[FaultFs]:
+    """A file system with one log."""
+    (tmp_path / "behind").mkdir()
+    (tmp_path / "mnt").mkdir()
+    (tmp_path / "behind" / "a.log").write_bytes(b"step 1 loss 2.5\n")
+    made = FaultFs(tmp_path / "behind", tmp_path / "mnt")
+    yield made
+    made.mend()
+    made.close()
+
+
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as out:
+        out.write(data)
+
+
+def _problem(got: Collector) -> str:
+    return got.host.problem
+
+
+def test_one_that_hangs_holds_up_its_own_files_only(
+    far: Sshd, connect: Callable[..., Near], mount: FaultFs, tmp_path: Path
+) -> None:
+    near = connect(far)
+    beside = tmp_path / "b.log"
+    beside.write_bytes(b"step 1 loss 2.5\n")
+    there, other = near.follow(tmp_path / "mnt" / "a.log"), near.follow(beside)
+    there.until(b"step 1 loss 2.5\n")
+    other.until(b"step 1 loss 2.5\n")
+    mount.set(hangs=True)
+    content = beside.read_bytes()
+    other.until_true(lambda: "has not answered" in _problem(other))
+    assert _problem(other).startswith(f"{ADDRESS.name}: {tmp_path / 'mnt'} there has not answered for ")
+    for number in range(3):
+        _append(beside, b"step %d loss 2.4\n" % (number + 2))
+        content = beside.read_bytes()
+        other.until(content, 5.0)
+    assert near.host.connections == 1
+    mount.mend()
+    _append(tmp_path / "behind" / "a.log", b"step 2 loss 2.4\n")
+    there.until(b"step 1 loss 2.5\nstep 2 loss 2.4\n", 60.0)
+    other.until_true(lambda: not _problem(other))
+    assert set(there.events) == {"appeared"}
+
+
+def test_targets_beside_one_that_hangs_are_found(
+    sshd: Sshd, mount: FaultFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "HANGS_S", 1.0)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "train.log").write_bytes(b"step 1 loss 2.5\n" * 20)
+    hosts = Hosts(options_for(sshd), CLOCK)
+    targets = [
+        Target(f"h:{path}", TargetKind.SSH, str(path), RemotePath(ADDRESS, str(path)))
+        for path in (tmp_path / "mnt", tmp_path / "runs")
+    ]
+    mount.set(hangs=True)
+    found = search(hosts.host(ADDRESS), targets, hosts.heads(ADDRESS))
+    assert [Path(file.path).name for _, run in found.groups for file in run.files] == ["train.log"]
+    [problem] = found.problems
+    assert "/mnt there has not answered for " in problem
+    assert found.may_grow
+    mount.mend()
+    found = search(hosts.host(ADDRESS), targets, hosts.heads(ADDRESS))
+    assert len(found.groups) == 2
+    hosts.close()
+    assert host_module.GIVE_UP_S > 10
