@@ -17,7 +17,7 @@ Read = Callable[[int, int], list[LogLine]]
 class LogSearch:
     """A search that goes on in a thread of its own. `read` gives the lines around a line number, and may block.
 
-    `at`: the line that was reached; `found`: the line with all the words in it, None while there is none.
+    `at`: the line that was reached, `counted`: how many lines were passed to get to it; `found`: the line with all the words in it, None while there is none.
 
     >>> lines = [LogLine("a", number, f"step {number}") for number in range(1, 1001)]
     >>> search = LogSearch(lambda line, n: lines[max(0, line - 1 - n) : line + n], "a", 10, "STEP 777", 1)
@@ -29,6 +29,7 @@ class LogSearch:
         self.path = path
         self.words = words
         self.at = line_no
+        self.counted = 0
         self.found: int | None = None
         self.problem = ""
         self._read = read
@@ -54,13 +55,16 @@ class LogSearch:
     def run(self) -> None:
         """Looks, piece by piece, until a line is found, the file ends, or it is cancelled."""
         try:
-            size = _FIRST_LINES
-            while not self._stopped.is_set() and self._piece(size):
-                size = min(2 * size, PIECE_LINES)
+            self._search()
         except Exception as error:  # the top of this worker: who waits is told
             self.problem = f"{type(error).__name__}: {error}"
         finally:
             self._done.set()
+
+    def _search(self) -> None:
+        size = _FIRST_LINES
+        while not self._stopped.is_set() and self._piece(size):
+            size = min(2 * size, PIECE_LINES)
 
     def _piece(self, size: int) -> bool:
         """One piece; False when there is nothing more to look at."""

@@ -18,6 +18,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.file_search import FileSearch, Places
 from trainmon.monitor.frame import Frame
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
@@ -119,6 +120,7 @@ class Monitor:
         self._clock = clock or SystemClock()
         self._limits = limits or Thresholds()
         self._cwd = cwd
+        self._places: dict[str, Places] = {}  # of lines that searches came by
         self._jobs = jobs
         if jobs is not None:
             jobs.start()  # first: the search for targets asks it
@@ -196,16 +198,22 @@ class Monitor:
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
-        lines = self._intake.request_lines(path, line_no, _CONTEXT_LINES)
+        lines = self._lines_at(path, line_no, _CONTEXT_LINES)
         lines.add_done_callback(lambda done: self._ask(_Request(run, _context(done, path, line_no))))
 
     def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
         """Looks for `words` in the whole file, after (by = 1) or before (-1) the line, in a thread of its own."""
 
         def read(line: int, around: int) -> list[LogLine]:
-            return self._intake.request_lines(path, line, around).result(timeout=_SEARCH_PATIENCE_S)
+            return self._lines_at(path, line, around).result(timeout=_SEARCH_PATIENCE_S)
 
-        return LogSearch(read, path, line_no, words, by).start()
+        places = self._places.setdefault(path, Places())
+        return FileSearch(read, path, line_no, words, by, places).start()
+
+    def _lines_at(self, path: str, line_no: int, around: int) -> Lines:
+        places = self._places.get(path)
+        known = (1, 0) if places is None else places.before(max(line_no - around, 1))
+        return self._intake.request_lines(path, line_no, around, known)
 
     def stop(self) -> None:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""

@@ -174,14 +174,16 @@ class Intake:
         for reader in self._all_readers():
             reader.attend(paths, others_s)
 
-    def request_lines(self, path: str | Path, line_no: int, context: int = 50) -> Lines:
+    def request_lines(
+        self, path: str | Path, line_no: int, context: int = 50, known: tuple[int, int] = (1, 0)
+    ) -> Lines:
         """Raw lines around `line_no` of a file that is read: a future, filled by the file's own reader thread."""
         reader = self._reader_of.get(Path(path))
         if reader is None:
             empty: Lines = Future()
             empty.set_result([])
             return empty
-        return reader.request_lines(Path(path), line_no, context)
+        return reader.request_lines(Path(path), line_no, context, known)
 
     def rescan(self) -> None:
         """Looks for new runs and files now, in the scanner's thread."""

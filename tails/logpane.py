@@ -21,6 +21,7 @@ _MAX_ENTRIES = 8192
 _MAX_READ_BYTES = 256 << 20
 _MAX_LINE_BYTES = 64 << 10
 _SHOWN_BYTES = 8192
+_LAST_BYTES = 512 << 10
 
 _MILD = frozenset(
     {
@@ -133,14 +134,16 @@ def read_lines(
     line_no: int,
     context: int,
     blocks: Callable[[int], Iterator[bytes]] | None = None,
+    known: tuple[int, int] = (1, 0),
 ) -> list[LogLine]:
     """Lines `line_no` - `context` to `line_no` + `context` of the log as it is now; fewer where there are no more.
 
     Blocks on the file system: for a reader thread only. `blocks` gives what follows an offset; without it, that is
-    read from the file at `path`. An unreadable file gives no lines.
+    read from the file at `path`. `known`: a line number and the offset at which that line begins, as far as the caller
+    knows better than `index`. An unreadable file gives no lines.
     """
     first, last = max(line_no - context, 1), line_no + context
-    number, offset = index.before(first)
+    number, offset = max(index.before(first), known if known[0] <= first else (1, 0))
     lines: list[LogLine] = []
     rest = b""
     read_bytes = 0
@@ -158,6 +161,27 @@ def read_lines(
                 break
             rest = _shortened(rest)
     return lines
+
+
+def last_lines(path: str | Path, count: int, size: int, blocks: Callable[[int], Iterator[bytes]]) -> list[LogLine]:
+    """The last `count` lines of a log of `size` bytes before all of it was read: numbered from the end, -1 the last.
+
+    Blocks on the file system. Lines beyond the last half megabyte are left out.
+    """
+    offset = max(0, size - _LAST_BYTES)
+    data = bytearray()
+    with closing(_ended(blocks(offset))) as source:
+        for block in source:
+            data += block
+            if len(data) > 2 * _LAST_BYTES:
+                break
+    lines = bytes(data).split(b"\n")
+    if offset:
+        del lines[0]  # it began before
+    if lines and not lines[-1]:
+        lines.pop()
+    kept = lines[-count:]
+    return [_log_line(str(path), place - len(kept), _shown(raw), {}) for place, raw in enumerate(kept)]
 
 
 def _ended(blocks: Iterator[bytes]) -> Generator[bytes]:

@@ -175,10 +175,10 @@ class Reader(threading.Thread):
         if self._held is not None:
             self._do(self._let_go)
 
-    def request_lines(self, path: Path, line_no: int, context: int) -> Lines:
+    def request_lines(self, path: Path, line_no: int, context: int, known: tuple[int, int] = (1, 0)) -> Lines:
         """Lines around `line_no`, read from the disk by this thread."""
         answer: Lines = Future()
-        self._do(lambda: self._answer(answer, path, line_no, context))
+        self._do(lambda: self._answer(answer, path, line_no, context, known))
         return answer
 
     def stop(self) -> None:
@@ -341,12 +341,12 @@ class Reader(threading.Thread):
         self._sources[new] = source
         self.watcher.add(new, self.mount)
 
-    def _answer(self, answer: Lines, path: Path, line_no: int, context: int) -> None:
+    def _answer(self, answer: Lines, path: Path, line_no: int, context: int, known: tuple[int, int]) -> None:
         source = self._sources.get(path)
         self.busy_with = (str(path), self._clock.monotonic())
         try:
             tail = source.tail if source is not None else None
-            answer.set_result(tail.line_at(line_no, context) if isinstance(tail, Tail) else [])
+            answer.set_result(tail.line_at(line_no, context, known) if isinstance(tail, Tail) else [])
         except Exception as error:  # the top of this worker: who waits for the lines is told
             answer.set_exception(error)
         finally:

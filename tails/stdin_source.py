@@ -130,8 +130,9 @@ class StdinTail:
             newest_age_s=None if self._newest_at is None else max(self._clock.wall() - self._newest_at, 0.0),
         )
 
-    def line_at(self, line_no: int, context: int = 10) -> list[LogLine]:
+    def line_at(self, line_no: int, context: int = 10, known: tuple[int, int] = (1, 0)) -> list[LogLine]:
         """The lines around `line_no` that are still kept: a pipe cannot be read again."""
+        del known
         return [line for line in self._pane.lines if abs(line.line_no - line_no) <= context]
 
     def _end(self, problem: str) -> None:

@@ -15,7 +15,7 @@ from trainmon.tails.formats import registry
 from trainmon.tails.formats.base import DocumentFormat
 from trainmon.tails.history import History
 from trainmon.tails.ingest import Detect, Ingest
-from trainmon.tails.logpane import LogPane, read_lines
+from trainmon.tails.logpane import LogPane, last_lines, read_lines
 from trainmon.tails.opening import show
 from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
@@ -190,9 +190,14 @@ class Tail:
             filesystem=self.filesystem,
         )
 
-    def line_at(self, line_no: int, context: int = 10) -> list[LogLine]:
-        """Line `line_no` with `context` lines on either side, read from the disk: never call it on the UI thread."""
-        return read_lines(self.path, self._ingest.index, line_no, context, self._follower.blocks)
+    def line_at(self, line_no: int, context: int = 10, known: tuple[int, int] = (1, 0)) -> list[LogLine]:
+        """Line `line_no` with `context` lines on either side, read from the disk: never call it on the UI thread.
+
+        A number below 0 counts from the end. `known`: see `read_lines`.
+        """
+        if line_no >= 0:
+            return read_lines(self.path, self._ingest.index, line_no, context, self._follower.blocks, known)
+        return last_lines(self.path, 2 * context, self.status().size_bytes, self._follower.blocks)
 
     def move_to(self, path: Path) -> None:
         """Reads on in `path`, a newer state of the same document (the next checkpoint's trainer_state.json)."""

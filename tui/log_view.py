@@ -24,6 +24,7 @@ class LogView:
         self._source: tuple[LogLine, ...] | None = None
         self._kept: tuple[LogLine, ...] = ()
         self._kept_words = ""
+        self._asked_last: tuple[str, str] | None = None
 
     def go(self, run: RunSnapshot, place: Place, source: SnapshotSource, *, afresh: bool = False) -> None:
         """To `place`: in the lines at hand, else by asking for them."""
@@ -52,13 +53,17 @@ class LogView:
 
     def follow(self) -> None:
         """To the newest lines."""
-        self.place = self._pending = None
+        self.place = self._pending = self._asked_last = None
 
-    def draw(self, run: RunSnapshot, pane: LogPane) -> None:
-        """Gives `pane` its lines, and the cursor its place once that is here."""
-        lines, waiting = self._lines(run)
+    def draw(self, run: RunSnapshot, pane: LogPane, source: SnapshotSource | None = None) -> None:
+        """Gives `pane` its lines, and the cursor its place once that is here.
+
+        `source` is asked for the last lines of a log whose history is still being read.
+        """
+        lines, waiting = self._lines(run, source)
         path = self.place[0] if self.place else (lines[-1].path if lines else "")
-        title = f"log {short_path(path)}" + ("" if self.place else ", newest lines")
+        from_end = bool(lines) and lines[-1].line_no < 0
+        title = f"log {short_path(path)}" + ("" if self.place else ", last lines" if from_end else ", newest lines")
         file = next((file for file in run.files if file.path == path), None)
         if file is not None and file.watched_by:
             title += f" ({file.watched()})"
@@ -68,18 +73,26 @@ class LogView:
         if self._pending is not None and pane.mark(*self._pending, shown=self._is_marked):
             self._pending = None
 
-    def _lines(self, run: RunSnapshot) -> tuple[tuple[LogLine, ...], str]:
+    def _lines(self, run: RunSnapshot, source: SnapshotSource | None) -> tuple[tuple[LogLine, ...], str]:
         if self.place is None or (self._in_tail and _holds(run.log_tail, self.place)):
-            if not run.log_tail and run.progress < 1:
-                done = f"{run.progress:.0%}"
-                return (), f"the newest lines are shown when the history is read ({done}); g shows the first ones"
-            return run.log_tail, ""
+            return self._last_lines(run, source) if run.progress < 1 and run.files else (run.log_tail, "")
         path, line_no = self.place
         if run.log_context_for != self.place:
             return (), f"reading {short_path(path)}, line {line_no}"
         if not run.log_context:
             return (), f"line {line_no} of {short_path(path)} cannot be read any more"
         return run.log_context, ""
+
+    def _last_lines(self, run: RunSnapshot, source: SnapshotSource | None) -> tuple[tuple[LogLine, ...], str]:
+        """The end of a log before all of it was read: its lines are counted from the end."""
+        path = max(run.files, key=lambda file: file.size_bytes).path
+        wanted = (path, -1)
+        if run.log_context_for == wanted and run.log_context:
+            return run.log_context, ""
+        if source is not None and self._asked_last != (run.name, path):
+            self._asked_last = (run.name, path)
+            source.request_log(run.name, *wanted)
+        return run.log_tail, f"reading the end of {short_path(path)}"
 
     def _matching(self, lines: tuple[LogLine, ...]) -> tuple[LogLine, ...]:
         """The same object while neither lines nor words changed."""

@@ -55,7 +55,7 @@ class LogScreen(RunBound):
         if self.wanted is not None:
             wanted, self.wanted = self.wanted, None
             self.view.go(run, wanted, self.monitor.source)
-        self.view.draw(run, self.pane)
+        self.view.draw(run, self.pane, self.monitor.source)
 
     def action_move(self, how: str) -> None:
         """`G` goes to the newest line of all, and follows."""
@@ -104,7 +104,9 @@ class LogScreen(RunBound):
         if search is None or run is None:
             return
         if not search.is_done:
-            text = f" searching, at line {search.at}; {self.shown_key('back')} stops"
+            text = (
+                f" searching, at line {search.at if search.at > 0 else search.counted}; {self.shown_key('back')} stops"
+            )
             self.query_one("#keys", KeyBar).show_message([Span(text, "value")])
             self.set_timer(_SEARCH_LOOK_S, self._look)
             return
