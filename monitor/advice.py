@@ -23,6 +23,7 @@ _LONG_SKIP_STEPS: Final = 500.0  # PaLM skipped 200-500 batches about a spike; b
 _NORM_VALUES: Final = 200
 _FEWEST_NORMS: Final = 30
 _CLIP_QUANTILE: Final = 0.9
+_FEW_RANKS: Final = 2  # whose loss leaves the others: where more do, it is the loss that moved
 _IN_TIME: Final = 0.9
 
 
@@ -128,6 +129,7 @@ def _clip(fault: Episode, facts: Mapping[str, float | str], series: Mapping[Sign
 def _drain(episodes: Sequence[Episode]) -> list[str]:
     """Ranks that are slow, or whose loss left the pack, and have not come back."""
     told = []
+    apart = {one.signal for one in episodes if one.check == "loss.groups" and "rank" in one.signal.label_dict}
     for one in episodes:
         labels = one.signal.label_dict
         if one.check == "sys.devices" and "device" in labels and not one.recovered and one.severity >= Severity.WARN:
@@ -138,7 +140,7 @@ def _drain(episodes: Sequence[Episode]) -> list[str]:
             continue
         if one.check == "sys.straggler":
             told.append(f"Drain the node of rank {rank}: it has set the pace since step {one.first_step:.15g}")
-        elif one.check == "loss.groups":
+        elif one.check == "loss.groups" and len(apart) <= _FEW_RANKS:
             told.append(
                 f"Look at rank {rank}: its loss left the others at step {one.first_step:.15g}; drain its node if its"
                 " shard of the data is sound"

@@ -18,6 +18,7 @@ _MIX: Final = ("source.token_share", "modality.token_share")
 _GROUPS: Final = ("loss.source", "loss.modality", *_MIX)
 _RANKS: Final = ("loss.rank", "loss.worst_rank", "sys.straggler", "sys.rank_step_time", "grad.rank_norm")
 _WAITS: Final = ("sys.comm_wait", "sys.data_wait")
+_FEW: Final = 2  # groups of which it makes sense to name one
 _PROCESS_ENDS: Final = ("oom", "crashed", "node_fail", "hung")
 
 
@@ -45,6 +46,11 @@ class _Seen:
 def _who(episodes: Sequence[Episode]) -> str:
     """The series of the worst of them in words."""
     return named(max(episodes, key=lambda one: one.severity).signal)
+
+
+def _is_one(episodes: Sequence[Episode]) -> bool:
+    """Whether one rank, source or modality moved (or two): where all do, it is the loss that moved."""
+    return len({one.signal.labels for one in episodes if one.signal.labels}) <= _FEW
 
 
 def _lr(seen: _Seen) -> str:
@@ -77,6 +83,8 @@ def _data(seen: _Seen) -> str:
     mix = seen.of(*_MIX)
     if mix:
         return f"a change of the data: {_who(mix)} moved at the same step"
+    if not _is_one(groups):
+        return ""
     return f"the data of one part: {_who(groups)} moved with the loss"
 
 
@@ -93,6 +101,8 @@ def _routing(seen: _Seen) -> str:
 
 def _rank(seen: _Seen) -> str:
     ranks = seen.of(*_RANKS)
+    if not _is_one(ranks):
+        return ""
     if ranks and any("rank" in one.signal.label_dict for one in ranks):
         worst = max((one for one in ranks if "rank" in one.signal.label_dict), key=lambda one: one.severity)
         return f"rank {worst.signal.label_dict['rank']}: its device, its network or its shard of the data"
@@ -116,6 +126,12 @@ def _gradient_first(seen: _Seen) -> str:
 def _batch(seen: _Seen) -> str:
     if seen.of(_LOSS) and seen.of("grad.norm") and all(one.recovered for one in seen.of(_LOSS, "grad.norm")):
         return "one odd batch, or a learning rate at the edge: loss and gradient norm jumped together and came back"
+    return ""
+
+
+def _filtered(seen: _Seen) -> str:
+    if seen.kind("zero_loss") and seen.family("grad."):
+        return "the step is no number any more: a trainer that filters NaN writes 0.0"
     return ""
 
 
@@ -143,6 +159,7 @@ _PATTERNS: Final[tuple[Callable[[_Seen], str], ...]] = (
     _restart,
     _lr,
     _overflow,
+    _filtered,
     _data,
     _rank,
     _routing,

@@ -13,7 +13,7 @@ from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.group_context import GroupContext
 from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.shift_rule import ShiftTrack
-from trainmon.monitor.finding import CheckResult, Finding, Verdict
+from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 
@@ -83,8 +83,7 @@ class LossGroups(SeriesDetector):
                 self,
                 verdict,
                 tell(view.episodes),
-                "one group left its own level while the others keep theirs",
-                "for a rank: check its device and its shard of the data; for a source: its share and recent files",
+                *self._who_moved(view),
                 used,
             )
         if not seen(view, *GROUPS):
@@ -94,3 +93,13 @@ class LossGroups(SeriesDetector):
         if not judged:
             return result(self, Verdict.NO_DATA, "too few values of any group to know its level and noise")
         return result(self, Verdict.PASS, f"{len(self.tracks)} series, each at its own level", used=used)
+
+    def _who_moved(self, view: CheckView) -> tuple[str, str]:
+        """How many left their level, and what to look at: a group, or the loss where most of the groups moved."""
+        moved = {episode.signal for episode in view.episodes if episode.severity is not Severity.INFO}
+        if len(moved) > 2 and 2 * len(moved) > len(self.tracks):
+            return f"{len(moved)} of {len(self.tracks)} series left their own level: no group by itself", ""
+        told = "one group left its own level while the others keep theirs"
+        if len(moved) > 1:
+            told = f"{len(moved)} of {len(self.tracks)} series left their own level"
+        return told, "for a rank: check its device and its shard of the data; for a source: its share and recent files"
