@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import ClassVar
+
+import numpy as np
 
 from trainmon.tails.formats.base import FramedFormat
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.config_facts import config_facts
+from trainmon.tails.formats.jsonl import JsonLines
 from trainmon.tails.formats.leveldb_log import read_log
+from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.protobuf_wire import WireError
-from trainmon.tails.formats.records import RecordReader
-from trainmon.tails.formats.wandb_record import WandbRecord, parse_record
+from trainmon.tails.formats.wandb_lines import HistoryLines, json_line
+from trainmon.tails.formats.wandb_record import WandbRecord, find_record, parse_record
 from trainmon.tails.record import Fact, Note, NoteKind, Parsed, TimeKind
 
 _MAGIC = b":W&B"
@@ -26,7 +31,11 @@ class WandbOffline(FramedFormat):
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
-        self.reader = RecordReader(source)
+        self._json = JsonLines(source)
+        self.reader = self._json.reader
+        self._history = HistoryLines()
+        self._rows: list[bytes] = []
+        self._places: list[tuple[int, int]] = []  # of each row: offset and number of its record
         self._records_read = 0
         self._damage_told = 0
 
@@ -43,24 +52,48 @@ class WandbOffline(FramedFormat):
             if len(data) < skipped:
                 return Parsed(), 0
         log = read_log(data[skipped:], offset + skipped)
-        for place in log.damaged:
-            self._tell_of_damage(place)
+        damaged = deque(log.damaged)
         for place, record in log.records:
+            while damaged and damaged[0] < place:
+                self._tell_of_damage(damaged.popleft())
             self._records_read += 1
             try:
-                self._read(parse_record(record), place)
+                self._read(record, place)
             except (WireError, IndexError):
                 self._tell_of_damage(place)
+        for place in damaged:
+            self._tell_of_damage(place)
+        self._read_rows()
         return self.reader.take(), skipped + log.end
 
-    def _read(self, record: WandbRecord, place: int) -> None:
+    def _read(self, data: bytes, place: int) -> None:
+        kind, start, stop = find_record(data)
+        if kind == "history":
+            self._add_row(self._history.line(data, start, stop), place)
+        elif kind:
+            record = parse_record(kind, data, start, stop)
+            if kind == "stats":
+                values = {f"system.{key}": value for key, value in record.values.items()}
+                self._add_row(json_line({**values, "_timestamp": record.time}), place)
+            else:
+                self._read_rows()
+                self._read_event(record, place)
+
+    def _add_row(self, line: bytes, place: int) -> None:
+        self._rows.append(line)
+        self._places.append((place, self._records_read))
+
+    def _read_rows(self) -> None:
+        """Reads the rows gathered so far: together, which is many times faster than one by one."""
+        if self._rows:
+            lines = Lines(b"\n".join(self._rows), 1, 1)
+            lines.offsets, lines.numbers = np.array(self._places, np.int64).T.copy()
+            self._rows, self._places = [], []
+            self._json.read_lines(lines)
+
+    def _read_event(self, record: WandbRecord, place: int) -> None:
         number = self._records_read
-        if record.kind == "history":
-            self.reader.read(record.values, place, number)
-        elif record.kind == "stats":
-            values = {f"system.{key}": value for key, value in record.values.items()}
-            self.reader.read({**values, "_timestamp": record.time}, place, number)
-        elif record.kind in ("config", "run"):
+        if record.kind in ("config", "run"):
             values, texts = KeyTable().row(record.values)
             for key, value in config_facts(values, texts):
                 self.reader.parsed.facts.append(Fact(self.source, number, key, value))
@@ -82,6 +115,7 @@ class WandbOffline(FramedFormat):
             )
 
     def _tell_of_damage(self, place: int) -> None:
+        self._read_rows()
         self.reader.parsed.unreadable += 1
         if self._damage_told < _NOTES_LIMIT:
             self._damage_told += 1

@@ -33,37 +33,63 @@ _NAMES = {
 
 @dataclass(slots=True)
 class WandbRecord:
-    """`kind`: history, config, stats, run, exit, preempting, or "" for what is not read; `values`: what it says."""
+    """`kind`: config, stats, run, exit or preempting; `values`: what it says."""
 
-    kind: str = ""
+    kind: str
     values: dict[str, Any] = field(default_factory=dict)
     time: float | None = None
     resumed: bool = False
     name: str = ""
 
 
-def parse_record(data: bytes) -> WandbRecord:
-    """The record that these bytes are. Raises `WireError` when they are none."""
+def find_record(data: bytes) -> tuple[str, int, int]:
+    """What kind of record these bytes are, "" for one that is not read, and where its content begins and ends.
+
+    Raises `WireError` when they are none.
+    """
+    at = _content_of(data)
+    if at and data[at] & 7 == LENGTH and data[at] < 0x80:
+        size, start = varint(data, at + 1)
+        if start + size == len(data):  # a record's one content, as writers write it
+            return _NAMES.get(data[at] >> 3, ""), start, len(data)
     for number, kind, start, stop in fields(data):
         if kind == LENGTH and number in _NAMES:
-            record = WandbRecord(_NAMES[number])
-            _READ[number](data, start, stop, record)
-            return record
-    return WandbRecord()
+            return _NAMES[number], start, stop
+    return "", 0, 0
 
 
-def _history(data: bytes, start: int, end: int, record: WandbRecord) -> None:
+def _content_of(data: bytes) -> int:
+    """The place behind the number that a record begins with; 0 when it begins otherwise."""
+    if len(data) < 4 or data[0] != 0x08:
+        return 0
+    for at in range(1, min(len(data) - 1, 10)):
+        if data[at] < 0x80:
+            return at + 1
+    return 0
+
+
+def parse_record(kind: str, data: bytes, start: int, stop: int) -> WandbRecord:
+    """The record, of a kind but history, whose content is `data[start:stop]`. Raises `WireError` when it is none."""
+    record = WandbRecord(kind)
+    _READ[kind](data, start, stop, record)
+    return record
+
+
+def parse_history(data: bytes, start: int, end: int) -> dict[str, Any]:
+    """The values of the history record at `data[start:end]`, without its media. Raises `WireError` when it is none."""
+    values: dict[str, Any] = {}
     step: int | None = None
     for number, kind, at, stop in fields(data, start, end):
         if number == 1 and kind == LENGTH:
-            _item(data, at, stop, record.values)
+            _item(data, at, stop, values)
         elif number == 2 and kind == LENGTH:
             step = next(
                 (signed(varint(data, a)[0]) for n, k, a, _ in fields(data, at, stop) if n == 1 and k == VARINT), 0
             )
     if step is not None:
-        record.values.setdefault("_step", step)
-    _drop_media(record.values)
+        values.setdefault("_step", step)
+    _drop_media(values)
+    return values
 
 
 def _config(data: bytes, start: int, end: int, record: WandbRecord) -> None:
@@ -104,7 +130,7 @@ def _nothing(data: bytes, start: int, end: int, record: WandbRecord) -> None:
     """Its being there says all."""
 
 
-_READ = {_HISTORY: _history, _CONFIG: _config, _STATS: _stats, _RUN: _run, _EXIT: _exit, _PREEMPTING: _nothing}
+_READ = {"config": _config, "stats": _stats, "run": _run, "exit": _exit, "preempting": _nothing}
 
 
 def _item(data: bytes, start: int, end: int, out: dict[str, Any]) -> None:

@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 
 from tests.tails.formats.binary_writers import (
     WANDB_HEADER,
+    bytes_field,
     exit_record,
     history,
+    number_field,
     old_history,
     run,
     stats,
     wandb_file,
 )
-from tests.tails.formats.structured import column, marks, said, steps
+from tests.tails.formats.structured import column, marks, rows_of, said, steps
 from trainmon.tails.formats.wandb_offline import WandbOffline
 from trainmon.tails.record import NoteKind, Parsed, TimeKind
 
@@ -130,3 +132,51 @@ def test_any_cuts_say_the_same(count: int, pad: int, cuts: list[int]) -> None:
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_never_raise(data: bytes, framed: bool) -> None:
     read(wandb_file([data]) if framed else WANDB_HEADER + data)
+
+
+def test_a_text_that_says_eval_is_not_about_all_that_was_logged_at_its_step() -> None:
+    """W&B joins the calls of one step into one record."""
+    parsed = read(wandb_file([history(i, **{"train/loss": 3.0, "phase": "eval", "eval/loss": 2.5}) for i in range(9)]))
+    assert column(parsed, "train/loss") == [3.0] * 9
+    assert {key for block in parsed.blocks for key in block.columns} == {"train/loss", "eval/loss"}
+
+
+def test_a_store_cut_off_at_any_byte_is_the_beginning_of_the_whole() -> None:
+    data = wandb_file(records(6))
+    whole = rows_of(read(data))
+    for cut in range(len(data)):
+        parsed = read(data[:cut])
+        assert parsed.unreadable == 0
+        assert rows_of(parsed) == whole[: len(rows_of(parsed))]
+
+
+ODD_RECORDS = {
+    "long values": history(5, loss=1.5, text="y" * 400, list=[0.5] * 60),
+    "keys that need escapes": history(5, **{'a"b\\c\n': 1.5, "späť": 2.5, "loss": 1.0}),
+    "nested media": history(5, loss=1.5, tables={"t": {"_type": "table-file", "nrows": 5}, "kept": 2.5}),
+    "nested twice": history(5, loss=1.5, a={"b": {"c": 2.5}}),
+    "a key of its own older form": old_history(_step=5, loss=1.5, ok=True, note="x", none=None),
+    "a newline inside a value": bytes_field(2, bytes_field(1, bytes_field(2, b"x") + bytes_field(16, b"[1,\n2]"))),
+    "a value that is no JSON": bytes_field(2, bytes_field(1, bytes_field(2, b"x") + bytes_field(16, b"}{"))),
+    "a value of no bytes": bytes_field(2, bytes_field(1, bytes_field(2, b"x") + bytes_field(16, b""))),
+    "no items": bytes_field(2, bytes_field(2, number_field(1, 5))),
+    "an unknown field": bytes_field(2, number_field(9, 5) + bytes_field(2, number_field(1, 5))),
+    "a length beyond the end": bytes_field(2, bytes([0x0A, 0x20, 0x12, 0x01])),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_RECORDS)
+def test_records_laid_out_otherwise_do_not_disturb_those_around_them(kind: str) -> None:
+    around = [history(i, loss=3 - i / 10, _timestamp=1.7e9 + i) for i in range(9)]
+    data = wandb_file([*around[:5], ODD_RECORDS[kind], *around[6:]])
+    parsed = read(data)
+    assert [row[0] for row in rows_of(parsed) if row[0] != 5.0 and row[0] is not None] == [0, 1, 2, 3, 4, 6, 7, 8]
+    assert said(parsed) == said(read(data, list(range(0, len(data), 40))))
+
+
+def test_nested_and_odd_values_by_their_keys() -> None:
+    parsed = read(wandb_file([ODD_RECORDS["nested media"], ODD_RECORDS["nested twice"]]))
+    assert column(parsed, "tables/kept") == [2.5]
+    assert column(parsed, "a/b/c") == [2.5]
+    escaped = read(wandb_file([ODD_RECORDS["keys that need escapes"]]))
+    assert {key for block in escaped.blocks for key in block.columns} == {'a"b\\c\n', "späť", "loss"}
