@@ -19,8 +19,8 @@ from trainmon.monitor.snapshot import RunSnapshot
 WARN, FAIL, PASS = Verdict.WARN, Verdict.FAIL, Verdict.PASS
 SHORT = {"history_steps": 800, "warmup_steps": 100, "eval_every": 100, "total_steps": 6000}
 # What is judged against the fall of the loss needs the length of a real demo: early on the loss falls too fast.
-LONG = ("unrecovered_spike", "level_shift", "drift", "bad_source", "plateau")
-SLOW = ("stall", "eval_regression")  # take long to happen
+LONG = ("unrecovered_spike", "level_shift", "drift", "bad_source", "plateau", "eval_regression")
+SLOW = ("stall",)  # takes long to happen
 
 
 @dataclass(frozen=True)
