@@ -12,7 +12,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job_state import duration
 from trainmon.monitor.slurm.fields import ENDED
 from trainmon.monitor.snapshot import Goodput, JobInfo, RunSnapshot, SeriesView, WorkAtRisk
-from trainmon.monitor.work import goodput, risk_check, step_time_s, stride_of, work_at_risk
+from trainmon.monitor.work import goodput, pace_by_job, risk_check, step_time_s, stride_of, work_at_risk
 from trainmon.tails.text import printable
 
 _WAITS = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
@@ -73,9 +73,10 @@ def tell_of_jobs(
     interval, world = engine.facts.get("checkpoint_interval"), engine.facts.get("world_size")
     every = float(interval) if isinstance(interval, int | float) else None
     last = engine.steps.last if engine.steps is not None else None
-    risk = work_at_risk(job, engine.notes, every, last, step_time_s(series), eta_s)
-    check = risk_check(job, risk, engine.notes, every)
     stride = stride_of(series)
+    pace_s = step_time_s(series) or pace_by_job(job, engine.attempts, stride, at)
+    risk = work_at_risk(job, engine.notes, every, last, pace_s, eta_s)
+    check = risk_check(job, risk, engine.notes, every, last, pace_s, eta_s)
     good = None
     if jobs or len(engine.attempts) > 1:
         size = float(world) if isinstance(world, int | float) else None

@@ -11,11 +11,13 @@ import numpy as np
 from trainmon.monitor.finding import CheckResult, Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job_state import duration
+from trainmon.monitor.slurm.fields import ENDED
 from trainmon.monitor.snapshot import Goodput, JobInfo, SeriesView, WorkAtRisk
 from trainmon.monitor.stats.middle import median
 from trainmon.tails.record import Note, NoteKind
 
 _RECENT: Final = 50
+_LEAST_STEPS: Final = 20
 RISK_ID: Final = "job.risk"
 
 
@@ -27,6 +29,20 @@ def step_time_s(series: Mapping[SignalKey, SeriesView]) -> float | None:
     recent = view.values[-_RECENT:]
     recent = recent[np.isfinite(recent)]
     return median(recent) if len(recent) else None
+
+
+def pace_by_job(
+    job: JobInfo | None, attempts: Sequence[tuple[float, float]], stride: float, now: float
+) -> float | None:
+    """Seconds a step by the time that the job has run, for a log without times; None with fewer than 20 steps.
+
+    The job's start-up is part of it, so it is rather too long than too short.
+    """
+    if job is None or job.started_at is None or job.state in ENDED or not attempts:
+        return None
+    first, last = attempts[-1]
+    steps, ran_s = last - first + stride, now - job.started_at
+    return ran_s / steps if steps >= _LEAST_STEPS and ran_s > 0 else None
 
 
 def stride_of(series: Mapping[SignalKey, SeriesView]) -> float:
@@ -55,8 +71,7 @@ def work_at_risk(
         return None
     if eta_s is not None and eta_s <= job.time_left_s:
         return None
-    saved = sorted({note.step for note in notes if note.kind is NoteKind.CHECKPOINT_SAVED and note.step is not None})
-    saved = [step for step in saved if step <= last_step]
+    saved = [step for step in _saved(notes) if step <= last_step]
     every = _interval(saved, interval)
     if every is None:
         return None
@@ -71,6 +86,11 @@ def work_at_risk(
     return WorkAtRisk(job.time_left_s, next_s, last, unsaved)
 
 
+def _saved(notes: Iterable[Note]) -> list[float]:
+    """The steps of the checkpoints."""
+    return sorted({note.step for note in notes if note.kind is NoteKind.CHECKPOINT_SAVED and note.step is not None})
+
+
 def _interval(saved: Sequence[float], known: float | None) -> float | None:
     if len(saved) >= 2:
         return median(np.diff(saved[-20:]))
@@ -78,9 +98,15 @@ def _interval(saved: Sequence[float], known: float | None) -> float | None:
 
 
 def risk_check(
-    job: JobInfo | None, risk: WorkAtRisk | None, notes: Iterable[Note], interval: float | None
+    job: JobInfo | None,
+    risk: WorkAtRisk | None,
+    notes: Iterable[Note],
+    interval: float | None,
+    last_step: float | None,
+    pace_s: float | None,
+    eta_s: float | None,
 ) -> CheckResult | None:
-    """The check of a job that runs under a time limit; None for any other."""
+    """The check of a job that runs under a time limit; None for any other. Arguments as of `work_at_risk`."""
     if job is None or job.time_left_s is None:
         return None
     left = f"{duration(job.time_left_s)} left of the job's time limit"
@@ -97,11 +123,23 @@ def risk_check(
             next="save a checkpoint before the limit (sbatch --signal=B:USR1@300 tells the script five minutes before),"
             " or ask for more time",
         )
-    is_told = interval is not None or any(note.kind is NoteKind.CHECKPOINT_SAVED for note in notes)
-    if not is_told:
-        words = f"{left}; the log names no checkpoint, so what the limit would cost is not known"
+    if eta_s is not None and eta_s <= job.time_left_s:
+        words = f"{left}, all steps are done in {duration(eta_s)}"
+        return CheckResult(RISK_ID, "Work at Risk", Verdict.PASS, words)
+    if lacking := _lacking(_saved(notes), interval, last_step, pace_s):
+        words = f"{left}; {lacking}, so what the limit would cost is not known"
         return CheckResult(RISK_ID, "Work at Risk", Verdict.NO_DATA, words)
-    return CheckResult(RISK_ID, "Work at Risk", Verdict.PASS, left)
+    words = f"{left}, the next checkpoint comes before that"
+    return CheckResult(RISK_ID, "Work at Risk", Verdict.PASS, words)
+
+
+def _lacking(saved: Sequence[float], interval: float | None, last_step: float | None, pace_s: float | None) -> str:
+    """What would have to be known; "" when all is."""
+    if last_step is None:
+        return "no step in the log yet"
+    if _interval(saved, interval) is None:
+        return "the log names no checkpoint" if not saved else "the log names one checkpoint only"
+    return "" if pace_s else "the log has no step times or time stamps"
 
 
 def goodput(

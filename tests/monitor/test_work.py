@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.snapshot import JobInfo
-from trainmon.monitor.work import goodput, risk_check, work_at_risk
+from trainmon.monitor.work import goodput, pace_by_job, risk_check, work_at_risk
 from trainmon.tails.record import Note, NoteKind
 
 SAVED = [Note("a", step, 0, NoteKind.CHECKPOINT_SAVED, "saved", step=float(step)) for step in (100, 200, 300)]
@@ -20,7 +20,7 @@ def test_work_is_at_risk_when_the_limit_comes_before_the_next_checkpoint() -> No
     risk = work_at_risk(RUNNING, SAVED, None, 310.0, 10.0, 1e6)
     assert risk is not None
     assert (risk.next_checkpoint_s, risk.last_checkpoint, risk.steps) == (900.0, 300.0, 70.0)
-    check = risk_check(RUNNING, risk, SAVED, None)
+    check = risk_check(RUNNING, risk, SAVED, None, 310.0, 10.0, 1e6)
     assert check is not None
     assert check.verdict is Verdict.WARN
 
@@ -31,11 +31,42 @@ def test_no_work_is_at_risk_when_a_checkpoint_or_the_end_comes_first() -> None:
     assert work_at_risk(JobInfo("1", "RUNNING"), SAVED, None, 310.0, 10.0, 1e6) is None
 
 
-def test_a_log_without_checkpoints_is_not_judged() -> None:
-    assert work_at_risk(RUNNING, [], None, 310.0, 10.0, 1e6) is None
-    check = risk_check(RUNNING, None, [], None)
+@pytest.mark.parametrize(
+    ("notes", "interval", "last", "pace", "reason"),
+    [
+        ([], None, 310.0, 10.0, "the log names no checkpoint"),
+        (SAVED[:1], None, 110.0, 10.0, "the log names one checkpoint only"),
+        (SAVED, None, 310.0, None, "the log has no step times or time stamps"),
+        ([], 100.0, None, 10.0, "no step in the log yet"),
+    ],
+)
+def test_what_would_have_to_be_known_is_said(
+    notes: list[Note], interval: float | None, last: float | None, pace: float | None, reason: str
+) -> None:
+    assert work_at_risk(RUNNING, notes, interval, last, pace, 1e6) is None
+    check = risk_check(RUNNING, None, notes, interval, last, pace, None)
     assert check is not None
     assert check.verdict is Verdict.NO_DATA
+    assert check.what == (f"10 min left of the job's time limit; {reason}, so what the limit would cost is not known")
+
+
+def test_a_limit_behind_the_end_or_the_next_checkpoint_passes() -> None:
+    done = risk_check(RUNNING, None, [], None, 310.0, 10.0, 500.0)
+    saved = risk_check(RUNNING, None, SAVED, None, 350.0, 10.0, 1e6)
+    assert done is not None
+    assert saved is not None
+    assert (done.verdict, saved.verdict) == (Verdict.PASS, Verdict.PASS)
+
+
+def test_the_pace_of_a_log_without_times_is_that_of_the_job() -> None:
+    job = JobInfo("1", "RUNNING", started_at=100.0)
+    assert pace_by_job(job, [(1.0, 50.0), (41.0, 90.0)], 1.0, 600.0) == 10.0
+    assert pace_by_job(job, [(1.0, 5.0)], 1.0, 600.0) is None
+    assert pace_by_job(JobInfo("1", "FAILED", started_at=100.0), [(1.0, 50.0)], 1.0, 600.0) is None
+    assert pace_by_job(None, [(1.0, 50.0)], 1.0, 600.0) is None
+
+
+def test_a_known_interval_is_enough() -> None:
     assert work_at_risk(RUNNING, [], 100.0, 310.0, 10.0, 1e6) is not None
 
 
