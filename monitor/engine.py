@@ -22,8 +22,8 @@ from trainmon.monitor.intake import Sources
 from trainmon.monitor.mapping import Mapper
 from trainmon.monitor.one_rise import with_story
 from trainmon.monitor.run import KeyMapper, UnscaledMapper
-from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.series import BUDGET_BYTES, SeriesStore
+from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.tally import DistinctSteps
 from trainmon.monitor.thresholds import Thresholds

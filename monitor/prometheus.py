@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2s
 from pathlib import Path
 
 from trainmon.monitor.finding import Severity, Verdict
@@ -29,7 +30,11 @@ def exposition(fleet: FleetSnapshot) -> str:
     lines: list[str] = []
     for name, help_text, samples_of in _FAMILIES:
         lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge"]
-        lines += [f"{name}{_labels(labels)} {_number(value)}" for labels, value in _all(samples_of, fleet.runs)]
+        series: dict[str, str] = {}
+        for labels, value in _all(samples_of, fleet.runs):
+            # Of a file that has a series twice a server takes nothing: the first stands.
+            series.setdefault(_labels(labels), _number(value))
+        lines += [f"{name}{labels} {value}" for labels, value in series.items()]
     looked = "trainmon_looked_seconds"
     lines += [f"# HELP {looked} When trainmon last looked, seconds since the epoch.", f"# TYPE {looked} gauge"]
     return "\n".join([*lines, f"{looked} {_number(fleet.taken_at)}"]) + "\n"
@@ -84,11 +89,21 @@ def _signals(run: RunSnapshot) -> Iterator[Sample]:
             continue
         told[key.signal] = told.get(key.signal, 0) + 1
         if told[key.signal] <= _MOST_SERIES:
-            yield {"signal": key.signal, **{f"of_{_name(name)}": str(value) for name, value in key.labels}}, view.last
+            yield {"signal": key.signal, **_names(key.labels)}, view.last
 
 
-def _name(text: str) -> str:
-    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in text) or "_"
+def _names(labels: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """A log's labels under names that Prometheus takes, each name once.
+
+    >>> _names((("a b", "1"), ("a-b", "2")))
+    {'of_a_b': '1', 'of_a_b_2': '2'}
+    """
+    named: dict[str, str] = {}
+    for name, value in labels:
+        whole = "of_" + ("".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name) or "_")
+        number = next(n for n in range(1, len(named) + 2) if (whole if n == 1 else f"{whole}_{n}") not in named)
+        named[whole if number == 1 else f"{whole}_{number}"] = str(value)
+    return named
 
 
 def _labels(labels: dict[str, str]) -> str:
@@ -98,7 +113,9 @@ def _labels(labels: dict[str, str]) -> str:
 
 
 def _value(text: str) -> str:
-    return printable(text, _LONGEST).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    if len(text) > _LONGEST:  # what begins alike stays apart
+        text = f"{text[:_LONGEST]}… {blake2s(text.encode('utf-8', 'surrogatepass'), digest_size=4).hexdigest()}"
+    return printable(text, 2 * _LONGEST).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _number(value: float) -> str:
