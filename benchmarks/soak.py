@@ -1,12 +1,14 @@
 """A week of 20 runs in minutes: ``python -m benchmarks.soak [DAYS RUNS]``.
 
 The clock is simulated, the files and all that reads, judges and keeps them are real. Told in the end: resident memory
-after the first day against the last, threads, descriptors and children at both times, lines written and read, and
-whether the episodes that were seen live are those that one check of the same files finds.
+day by day, threads, descriptors, inotify watches and children by day, lines written and read, and whether the episodes
+that were seen live are those that one check of the same files finds. (This one looks at each file in turn, as where it
+must poll; the watches are those of ``tests/test_soak.py``, which runs the session itself.)
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import resource
@@ -57,11 +59,12 @@ class SimulatedClock:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the process holds: resident MiB, threads, open descriptors, children."""
+    """What the process holds: resident MiB, threads, open descriptors, inotify watches, children."""
 
     rss_mib: float
     threads: int
     descriptors: int
+    watches: int
     children: int
 
 
@@ -73,13 +76,26 @@ def held() -> Held:
         pages * resource.getpagesize() / (1 << 20),
         threading.active_count(),
         len(os.listdir("/proc/self/fd")),  # noqa: PTH208 - not one more descriptor than needed
+        _watches(),
         len(children),
     )
 
 
+def _watches() -> int:
+    """How many directories and files inotify watches for this process."""
+    count = 0
+    for path in Path("/proc/self/fdinfo").iterdir():
+        with contextlib.suppress(OSError):  # that of the listing itself, closed by now
+            count += path.read_text().count("inotify wd:")
+    return count
+
+
 @dataclass(slots=True)
 class Soak:
-    """What a soak found. `days`: the most memory of each day; `lost`, `doubled`: of the episodes, against one check."""
+    """What a soak found. `days`: the most memory of each day; `lost`, `doubled`: of the episodes, against one check.
+
+    `miscounted`: runs of which more or fewer records were read than lines were written.
+    """
 
     written: int = 0
     read: int = 0
@@ -89,6 +105,7 @@ class Soak:
     episodes: int = 0
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
+    miscounted: list[str] = field(default_factory=list)
     days: list[Held] = field(default_factory=list)
 
 
@@ -181,6 +198,12 @@ def soak(folder: Path, days: float, runs: int) -> Soak:
         clock.sleep(15.0)
         snapshots = [each.poll() for each in watched]
     found.written, found.read = sum(one.lines for one in trainers), sum(each.records for each in watched)
+    read_of = {each.files.name: each.records for each in watched}
+    found.miscounted = [
+        f"{one.folder.name}: {one.lines} lines written, {read_of[one.folder.name]} records read"
+        for one in trainers
+        if one.lines != read_of[one.folder.name]
+    ]
     live = {run.name: said(run.episodes) for run in snapshots}
     once = {run.name: said(run.episodes) for run in judge([str(folder)], cwd=folder, clock=clock).runs}
     for name in sorted({*live, *once}):
@@ -201,10 +224,10 @@ def main() -> None:
     print(f"{found.restarts} restarts, {found.rotations} rotations, {found.drops} times a directory was gone")
     print(f"lines written {found.written:,}, records read {found.read:,}")
     print(f"episodes {found.episodes}, lost {len(found.lost)}, doubled or other {len(found.doubled)}")
-    for line in (*found.lost[:5], *found.doubled[:5]):
+    for line in (*found.miscounted, *found.lost[:5], *found.doubled[:5]):
         print("  ", line)
-    print("most MiB of each day:", *(f"{day.rss_mib:.0f}" for day in found.days))
-    for what in ("threads", "descriptors", "children"):
+    print("most MiB of each day:", *(f"{day.rss_mib:.1f}" for day in found.days))
+    for what in ("threads", "descriptors", "watches", "children"):
         print(f"{what} by day:", *(getattr(day, what) for day in found.days))
 
 
