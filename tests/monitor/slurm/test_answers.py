@@ -51,10 +51,73 @@ def test_text_of_18_08_and_json_of_23_02_say_the_same() -> None:
     assert job.sources["state"] == "squeue"
 
 
+PLAIN_NUMBERS = {
+    "job_state": "RUNNING",
+    "array_job_id": 0,
+    "array_task_id": None,
+    "het_job_id": 0,
+    "het_job_offset": 0,
+    "submit_time": 1_799_996_400,
+    "start_time": 1_799_998_200,
+    "end_time": 1_800_005_400,
+    "exit_code": 0,
+    "nodes": "gpu[003-004]",
+}
+SINGLE_STATE = {
+    "job_state": "RUNNING",
+    "exit_code": {"status": "SUCCESS", "return_code": 0, "signal": {"signal_id": 0, "name": "NONE"}},
+}
+EXPANDED = {
+    "stdout_expanded": "/w/run/pre train-12.out",
+    "stderr_expanded": "/w/run/pre train-12.out",
+    "exit_code": {
+        "status": ["SUCCESS"],
+        "return_code": number(0),
+        "signal": {"id": number(None), "name": ""},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "shape"),
+    [
+        ("21.08.8", PLAIN_NUMBERS),  # openapi v0.0.37
+        ("22.05.8", PLAIN_NUMBERS | {"array_job_id": 0, "exit_code": 0}),  # v0.0.38
+        ("23.02.7", SINGLE_STATE),  # data_parser v0.0.39
+        ("23.11.4", {}),  # v0.0.40: states in lists, numbers with a word on whether they are set
+        ("24.05.2", {"exit_code": EXPANDED["exit_code"], "standard_error": "/w/run/%x-%j.out"}),  # v0.0.41
+        ("24.11.3", EXPANDED),  # v0.0.42: paths with their patterns filled in beside the patterns
+        ("25.05.1", EXPANDED | {"restart_cnt": 0, "state_reason": "None"}),  # v0.0.43
+    ],
+)
+def test_json_of_every_version_says_the_same_as_the_text(release: str, shape: dict[str, object]) -> None:
+    text = look(Scripted(id=me(), squeue=version("slurm 20.11.9", text_form(row()))))
+    document = look(Scripted(id=me(), squeue=version(f"slurm {release}", json_form(entry(**shape)))))
+    assert document.jobs == text.jobs
+
+
+@pytest.mark.parametrize("state", ["OUT_OF_MEMORY", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE"])
+@pytest.mark.parametrize("release", ["18.08.9", "22.05.8", "24.11.3"])
+def test_ends_that_no_small_cluster_plays(release: str, state: str) -> None:
+    """Told alike by squeue's text, its JSON, and accounting once squeue has forgotten."""
+    is_text = release.startswith("18")
+    shape = PLAIN_NUMBERS | {"job_state": state} if release.startswith("22") else {"job_state": [state]}
+    then = text_form(row(state=state)) if is_text else json_form(entry(**shape))
+    job = look(Scripted(id=me(), squeue=version(f"slurm {release}", then))).jobs["12"]
+    assert (job.state, job.ended_at) == (state, 1_800_005_400.0)
+    line = {"JobID": "12", "JobIDRaw": "12", "User": "ann", "State": state, "ExitCode": "0:125", "JobName": "pre train",
+            "Start": "2027-01-15T07:30:00", "End": "2027-01-15T09:30:00"}  # fmt: skip
+    gone = version(
+        f"slurm {release}", lambda words: Answer(1, stderr="slurm_load_jobs error: Invalid job id specified")
+    )
+    forgotten = look(Scripted(id=me(), squeue=gone, sacct=accounts(line)), "12")
+    assert (forgotten.jobs["12"].state, forgotten.jobs["12"].ended_at) == (state, 1_800_005_400.0)
+
+
 def test_a_field_that_a_version_lacks_is_left_out() -> None:
-    runner = Scripted(id=me(), squeue=version("slurm 18.08.0", text_form(row(without=["tres"]), lacks="tres")))
+    runner = Scripted(id=me(), squeue=version("slurm 18.08.0", text_form(row(without=["command"]), lacks="command")))
     job = look(runner).jobs["12"]
-    assert (job.name, job.gpus, job.state) == ("pre train", None, "RUNNING")
+    assert (job.name, job.command, job.state) == ("pre train", "", "RUNNING")
 
 
 def test_json_of_an_old_version_that_breaks_gives_way_to_text() -> None:
