@@ -15,10 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.accuracy import EARLY, PLACE, rate
-from benchmarks.accuracy_cases import LEVELS, NOISES, Run, synthetic
+from benchmarks.accuracy import EARLY, PLACE
+from benchmarks.accuracy_cases import LEVELS, NOISES, REPORTED, Run, synthetic
 from benchmarks.accuracy_faults import FAULTS
 from benchmarks.accuracy_ours import Watcher, continued, watch
+from benchmarks.accuracy_tables import rate
 from tests.monitor.detectors.synthetic import LOSS
 from trainmon.monitor.calibrate_fit import fit
 from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, alarm_name, values_at
@@ -76,7 +77,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--noise", default="", help="only this kind of noise")
     options = parser.parse_args()
-    halves = [[run for run in synthetic(half) if run.family == "dense"] for half in (0, 1)]
+    halves = [[run for run in synthetic(half) if run.family == "dense"] for half in (0, REPORTED)]
     print("warnings per 100,000 healthy logged steps, and loss spikes of 2x the smallest size that are warned of")
     print(f"  {'noise':17s}{'steps':>8s}{'defaults':>12s}{'calibrated':>12s}  " + "  ".join(f.name for f in SPIKES))
     total = Counter[str]()

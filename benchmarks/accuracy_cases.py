@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -31,7 +32,7 @@ SOURCES: Final = ("web", "code", "books")
 
 @dataclass(frozen=True)
 class Run:
-    """One healthy run. `half`: 0 for the half that thresholds were chosen on, 1 for the half that is reported.
+    """One healthy run. `half`: 0 and 1 for those that rules and thresholds were chosen on, 2 for the reported one.
 
     `kind`: the noise, or "real logs". `family`: "dense" (loss, gradient norm, speed), "wide" (ranks, sources,
     experts, memory, scales, evaluation), "rl", or "real". `frames`: the attempts' rows, in order. `is_healthy_only`:
@@ -70,17 +71,32 @@ def lognormal(n: int, rng: np.random.Generator) -> FloatArray:
     return 0.04 * (np.exp(0.6 * rng.normal(size=n)) - math.exp(0.18))
 
 
+def mixture(n: int, rng: np.random.Generator) -> FloatArray:
+    """One batch in eight is of a harder source: two levels, neither of them noise."""
+    return rng.normal(0, 0.012, n) + np.where(rng.random(n) < 0.125, 0.06, 0.0)
+
+
 NOISES: Final[dict[str, Callable[[int, np.random.Generator], FloatArray]]] = {
     "gaussian": gaussian,
     "AR(1)": autocorrelated,
     "Student-t": student,
     "lognormal": lognormal,
+    "mixture": mixture,
 }
+REPORTED: Final = 2  # the half that is reported
+OF_REPORTED: Final = ("LR steps", "mixture")  # a shape and a noise that no other half has
 
 
 def _epochs(progress: FloatArray) -> FloatArray:
     """Falls a little at the start of each of five epochs."""
     return 2.4 * 0.93 ** np.floor(5 * progress) * (1 - 0.02 * progress)
+
+
+def _lr_steps(progress: FloatArray) -> FloatArray:
+    """A power law that falls by some more where the learning rate is cut to a tenth, at 30% and at 80%."""
+    return (
+        power_law(8_000 * progress, 9.0, 2.2) * np.where(progress < 0.3, 1.0, 0.96) * np.where(progress < 0.8, 1, 0.98)
+    )
 
 
 SHAPES: Final[dict[str, Callable[[FloatArray], FloatArray]]] = {
@@ -89,6 +105,7 @@ SHAPES: Final[dict[str, Callable[[FloatArray], FloatArray]]] = {
     "epochs": _epochs,
     "DPO": lambda p: 0.25 + 0.443 * np.exp(-4 * p),
     "diffusion": lambda p: 0.004 + 0.02 * np.exp(-20 * p),
+    "LR steps": _lr_steps,
 }
 
 
@@ -98,14 +115,15 @@ def synthetic(half: int, levels: int = len(LEVELS)) -> Iterator[Run]:
     Faults are put into one noise level of each combination, taken in turn.
     """
     turn = itertools.count()
-    for number, shape in enumerate(SHAPES):
-        for noise in NOISES:
+    shapes, noises = ([n for n in names if half == REPORTED or n not in OF_REPORTED] for names in (SHAPES, NOISES))
+    for number, shape in enumerate(shapes):
+        for noise in noises:
             for cadence in VALUES:
                 chosen = next(turn) % levels
                 for level in range(levels):
                     run = _dense(shape, noise, cadence, level, seed=1000 * half + number)
                     yield replace(run, is_healthy_only=level != chosen)
-    for noise in NOISES:
+    for noise in noises:
         for cadence in (1, 10):
             chosen = next(turn) % levels
             for level in range(levels):
@@ -133,12 +151,16 @@ def _dense(shape: str, noise: str, cadence: int, level: int, seed: int) -> Run:
     columns = {
         LOSS: SHAPES[shape](progress) * np.exp(LEVELS[level] * NOISES[noise](n, rng)),
         GRAD: 0.35 * (1 + 8 * np.exp(-np.arange(n) / 60.0)) * np.exp(rng.normal(0, 0.15, n)),
-        LR: 3e-4 * np.minimum(progress / 0.05, 1.0),
+        LR: 3e-4 * np.minimum(progress / 0.05, 1.0) * _lr_cut(shape, progress),
         TIME: time,
         TPS: 1e5 / time,
     }
     name = f"{shape}, {noise} x{LEVELS[level]:g}, every {cadence}, seed {seed}"
     return Run(name, noise, "dense", (_frame(cadence, n, columns),), seed // 1000)
+
+
+def _lr_cut(shape: str, progress: FloatArray) -> FloatArray | float:
+    return np.where(progress < 0.3, 1.0, np.where(progress < 0.8, 0.1, 0.01)) if shape == "LR steps" else 1.0
 
 
 def labelled(signal: str, **labels: object) -> SignalKey:
@@ -198,15 +220,11 @@ def _rl(noise: str, cadence: int, level: int, seed: int) -> Run:
 
 
 def real(corpus: Path, half: int | None = None) -> Iterator[Run]:
-    """The healthy logs of the corpus as the product reads them: every attempt, every column. Every other file a half.
+    """The healthy logs of the corpus as the product reads them: every attempt, every column.
 
     A log that the product itself calls anything but healthy is in: that is what is measured.
     """
-    facts = json.loads((corpus / "facts.json").read_text(encoding="utf-8"))
-    names = sorted(name for name, fact in facts.items() if fact["expect"] == "healthy")
-    for number, name in enumerate(names):
-        if half is not None and number % 2 != half:
-            continue
+    for name in healthy(corpus, half):
         frames: list[Frame] = []
 
         def attach(engine: RunEngine, frames: list[Frame] = frames) -> None:
@@ -216,16 +234,24 @@ def real(corpus: Path, half: int | None = None) -> Iterator[Run]:
         for _ in read_runs(find([str(path)], path.parent), clock=SystemClock(), limits=Thresholds(), on_engine=attach):
             pass
         if frames:
-            yield Run(name, "real logs", "real", tuple(frames), number % 2)
+            yield Run(name, "real logs", "real", tuple(frames), half if half is not None else 0)
 
 
-def verdicts(corpus: Path, half: int) -> Iterator[tuple[str, int, Verdict, int]]:
-    """(name, training rows, verdict, pages) of each healthy log of the corpus, judged as `trainmon check` does."""
+def healthy(corpus: Path, half: int | None) -> list[str]:
+    """The names of the healthy logs. Half 0: every other file, 1 the rest; 2: the first by a hash of the name.
+
+    All were seen healthy while rules were made; what half 2 has of its own is which of them, and where faults begin.
+    """
     facts = json.loads((corpus / "facts.json").read_text(encoding="utf-8"))
     names = sorted(name for name, fact in facts.items() if fact["expect"] == "healthy")
-    for number, name in enumerate(names):
-        if number % 2 != half:
-            continue
+    if half == REPORTED:
+        return sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())[: (len(names) + 1) // 2]
+    return [name for number, name in enumerate(names) if half is None or number % 2 == half]
+
+
+def verdicts(corpus: Path, half: int | None) -> Iterator[tuple[str, int, Verdict, int]]:
+    """(name, training rows, verdict, pages) of each healthy log of the corpus, judged as `trainmon check` does."""
+    for name in healthy(corpus, half):
         path = corpus / name
         found = find([str(path)], path.parent)
         for _, watched in read_runs(found, clock=SystemClock(), limits=Thresholds()):

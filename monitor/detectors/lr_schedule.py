@@ -65,18 +65,18 @@ class _Schedule:
         self.last = math.nan
         self.last_step = math.nan
         self.count = 0
-        self.tail = np.empty((0, 2))
+        self.tail = np.empty(0)
 
-    def keep_tail(self, lr: FloatArray, at: FloatArray) -> None:
-        """Remembers the newest values with their steps."""
-        self.tail = np.concatenate([self.tail, np.column_stack([lr, at])[-SETTLED_VALUES:]])[-SETTLED_VALUES:]
+    def keep_tail(self, lr: FloatArray) -> None:
+        """Remembers the newest values."""
+        self.tail = np.concatenate([self.tail, lr[-SETTLED_VALUES:]])[-SETTLED_VALUES:]
 
-    def is_smooth(self, lr: FloatArray, at: FloatArray) -> bool:
-        """Whether the last 20 values before, 100 steps or more, rose by little each: a jump is none of a warm-up's."""
-        last = np.concatenate([self.tail, np.column_stack([lr, at])[-SETTLED_VALUES:]])[-SETTLED_VALUES:]
-        if len(last) < SETTLED_VALUES or last[-1, 1] - last[0, 1] < SETTLED_STEPS or not (last[:, 0] > 0).all():
+    def is_smooth(self, lr: FloatArray) -> bool:
+        """Whether the last 20 values rose by little each: a jump that follows is none of a warm-up's."""
+        last = np.concatenate([self.tail, lr[-SETTLED_VALUES:]])[-SETTLED_VALUES:]
+        if len(last) < SETTLED_VALUES or not (last > 0).all():
             return False
-        return bool((last[1:, 0] <= SMOOTH * last[:-1, 0]).all())
+        return bool((last[1:] <= SMOOTH * last[:-1]).all())
 
 
 class LrSchedule(Detector):
@@ -134,7 +134,7 @@ class LrSchedule(Detector):
             group.after_peak = first
         group.count += len(own)
         group.last, group.last_step = float(lr[-1]), last
-        group.keep_tail(lr, at)
+        group.keep_tail(lr)
 
     def _jumps(
         self,
@@ -158,7 +158,7 @@ class LrSchedule(Detector):
             is_new = lr[i] > highest[i] * 1.001
             if at[i] <= before_at[i]:
                 continue
-            if is_new and not (_has_settled(group, lr[:i], at[:i]) or group.is_smooth(lr[:i], at[:i])):
+            if is_new and not (_has_settled(group, lr[:i], at[:i]) or group.is_smooth(lr[:i])):
                 continue
             row = int(rows[i])
             place_ = place(frame, row, float(lr[i]))

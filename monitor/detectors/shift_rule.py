@@ -227,13 +227,16 @@ class _OpenShift:
         return self.severity > before or not self.count % BLOCKS
 
     def consult(self, track: ShiftTrack, row: int | None = None) -> None:
-        """Held-out loss that falls on makes this a WARN; words for what it did."""
+        """Held-out loss that falls on makes this a note, or a WARN where it would be a FAIL; words for what it did."""
         pair = track.held_out.since(self.first.step, row) if track.held_out is not None else None
         if pair is None:
             return
         self.what = self.what.partition(";")[0]
         if fell(pair):
-            self.severity = min(self.severity, Severity.WARN)
+            self.severity = min(self.severity, Severity.WARN if self.gap >= track.fail else Severity.INFO)
             self.what += f"; held-out loss fell meanwhile ({pair[0]:.4g} to {pair[1]:.4g}), so the model is no worse"
-        elif fell((pair[1], pair[0])):
+            return
+        if self.severity is Severity.INFO and not self.change:
+            self.severity = Severity.WARN
+        if fell((pair[1], pair[0])):
             self.what += f"; held-out loss rose too ({pair[0]:.4g} to {pair[1]:.4g})"
