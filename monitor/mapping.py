@@ -62,7 +62,8 @@ _EQUALS = re.compile(r"(?<=[a-z])=(?=\w)")
 _BLANKS = re.compile(r"[_\-.\s]+")
 _RUN_PREFIX = re.compile(r"^.{1,200} - (?=\S)")
 _LEADING = re.compile(
-    r"^(?:train|training|trainer|metrics?|extras?|logs?|stats?|global|scalars?|charts?|perf|learner|main|core|losses)/"
+    r"^(?:train|training|trainer|metrics?|extras?|logs?|stats?|global|scalars?|charts?|perf|learner|main|core|losses"
+    r"|payload|values|fields|data(?=/(?:train|loss|lr|learning rate|grad|optim|throughput|global)))/"
 )
 _RANK_SIGNAL = {
     "loss.train": "loss.rank",

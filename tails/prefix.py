@@ -68,6 +68,7 @@ _PREFIX = lazy(
     r")"
 )
 _SRUN = lazy(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
+_CARD = lazy(r"(?:GPU|NPU|Worker|Node|Process) (\d{1,5})\s?[:|>]+\s+(?=[A-Za-z\[])")  # GPU 3: step 5
 _SERVICE = lazy(r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE)  # docker compose: trainer-1  |
 _POD = lazy(  # stern: pod and container
     r"(?!(?:global[ _]?)?(?:step|iter|epoch))[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
@@ -87,7 +88,7 @@ _STREAM = lazy(
     re.IGNORECASE,
 )
 _JOB = lazy(r"[^\t]{1,100}\t[^\t]{1,100}\t(?=\d{4}-\d\d-\d\dT)")  # GitHub: job and step, tabs between, and a time
-_WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task)[-_.]?(\d{1,6})", re.IGNORECASE)
+_WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-_.]?(\d{1,6})", re.IGNORECASE)
 _HOST = lazy(r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
 _LOGGER = lazy(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
@@ -140,6 +141,8 @@ def read_prefix(text: str) -> Prefix:
     elif (match := _WHO.match(text)) is not None:
         at = match.end()
         rank = _rank_of(match)
+    elif (match := _CARD.match(text)) is not None:
+        rank, at = match.group(1), match.end()
     elif text[:1] not in _STARTERS or text[:1].isalnum():
         match = _HOST.match(text) or _SERVICE.match(text) or _POD.match(text) or _JOB.match(text)
         if match is None and (text[:1] in "-=" or text[:1] > "\x7f"):

@@ -53,7 +53,9 @@ _BRACKETED = re.compile(
 _PAIRED = re.compile(r"\s{0,8}\[\s{0,8}(\d{1,6}),\s{1,8}(\d{1,9})\](?=[\s:])")
 _LEADING = re.compile(r"\s{0,8}\[?\s{0,8}(\d{1,9})\s?/\s?(\d{1,9})\s?\]?(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
 # The process among the pairs: ``rank 2``, ``Device=xla:0/3``.
-_RANK_KEY = re.compile(r"(?:global[ _])?rank", re.IGNORECASE)
+_RANK_KEY = re.compile(
+    r"(?:(?:global|worker|gpu|process)[ _])?rank|worker(?:[ _]id)?|gpu[ _]id|process[ _](?:id|index)", re.IGNORECASE
+)
 _CORE = re.compile(r"\bxla:\d{1,4}/(\d{1,4})\b")
 _OF_CAPACITY = re.compile(r"\([KMGT]i?B\)$|mem(?:ory)?\b", re.IGNORECASE)  # Peak Mem.: 64.1/79.1 GiB
 _EPOCH_NAME = re.compile(r"(?:(?:train|training|eval|val|valid|validation|test)[ _]?)?epoch", re.IGNORECASE)

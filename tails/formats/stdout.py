@@ -310,7 +310,7 @@ class Stdout(LineFormat):
         """
         sink = self._sink
         if not self._is_open:
-            likely = self._dict_line if line.text[:1] == "{" else self._bars if "%|" in line.text else None
+            likely = self._dict_line if line.text[:1] == "{" else self._bars if _is_like_a_bar(line.text) else None
             if likely is not None and likely.read(line, sink):
                 return True
         for dialect, tokens, holds in self._order:
@@ -339,6 +339,11 @@ class Stdout(LineFormat):
         sink.unreadable += 1
         sink.note(Note(self.source, line.line_no, line.offset, NoteKind.UNREADABLE, line.text[:_MAX_NOTE], sink.step))
         return True, replace(line, text="")
+
+
+def _is_like_a_bar(text: str) -> bool:
+    """Whether `text` has what tqdm draws: the bar itself, or (without room for one) its two times and its speed."""
+    return "%|" in text or ("<" in text and "[" in text and ("it/s" in text or "s/it" in text))
 
 
 def _dated(prefix: Prefix, other: Prefix) -> Prefix:

@@ -51,6 +51,8 @@ def unwrap(line: str) -> tuple[str, float, TimeKind] | None:
 
 
 def _is_metric(key: str, value: object) -> bool:
+    if isinstance(value, dict) and any(_is_metric(inner, one) for inner, one in value.items()):
+        return True
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return (is_number or isinstance(value, dict)) and (
         is_training_key(key) or step_rank(key) is not None or key == "metrics"

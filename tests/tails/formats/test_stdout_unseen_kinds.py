@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.tails.formats.stdout_reading import read, values
+from trainmon.tails.formats.wrapped import message_of
 
 LOSSES = [3.25, 3.125, 3.0, 2.875]
 EVERY_TEN = [(10.0 * at, loss) for at, loss in enumerate(LOSSES, 1)]
@@ -57,6 +58,9 @@ def test_epoch_and_batch_in_one_bracket_are_added_up() -> None:
     [
         "step {step} loss {loss} rank {rank}",
         "rank={rank} step={step} loss={loss}",
+        "worker={rank} step={step} loss={loss}",
+        "GPU {rank}: step {step}, loss {loss}",
+        "node{rank}: step {step} loss {loss}",
         "| Training Device=xla:0/{rank} Step={step} Loss={loss} Rate=9.5",
     ],
 )
@@ -128,3 +132,9 @@ def test_marian_counts_updates() -> None:
 def test_catboost_without_held_out_data() -> None:
     text = "0:\tlearn: 0.6925\ttotal: 63.1ms\tremaining: 1m 2s\n1:\tlearn: 0.6875\ttotal: 126ms\tremaining: 1.5s\n"
     assert values(read(text), "learn loss") == [(0.0, 0.6925), (1.0, 0.6875)]
+
+
+def test_a_message_beside_metrics_of_its_own_is_not_read_for_them() -> None:
+    record = {"message": "Step 5/300: training loss=2.35", "data": {"step": 5, "train_loss": 2.345678}}
+    assert message_of(record) is None
+    assert message_of({"message": "step 5 loss 2.5", "attributes": {"dd": 1}}) == "step 5 loss 2.5"
