@@ -9,7 +9,7 @@ CASES = [
     ("[rank6]:[titan] 2026-05-03 02:00:31,461 - root - INFO - step: 1", "step: 1", "6", TimeKind.NAIVE),
     ("[ip-26-0-147-189:1]: iteration 3910/ 25533 |", "iteration 3910/ 25533 |", "1", TimeKind.NONE),
     ("ip-26-0-147-189 iteration 10/500 | lm loss", "iteration 10/500 | lm loss", "", TimeKind.NONE),
-    ("2024-01-01 10:00:00 node-07:  step 5 loss", "step 5 loss", "", TimeKind.NAIVE),
+    ("2024-01-01 10:00:00 node-07:  step 5 loss", "step 5 loss", "7", TimeKind.NAIVE),
     ("[default3]: step 5 loss", "step 5 loss", "3", TimeKind.NONE),
     ("worker-3: step 5 loss", "step 5 loss", "3", TimeKind.NONE),
     ("[2023-11-09 22:24:27 vit_6b] (main.py 506): INFO Train: [0/10]", "Train: [0/10]", "", TimeKind.NAIVE),
