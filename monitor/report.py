@@ -4,8 +4,8 @@ looks as Markdown, HTML or JSON is in report_markdown, report_html and `document
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +34,7 @@ _AROUND = (20, 100)  # logged values shown on either side of an episode: twice i
 _PIECE_BYTES = 64 << 20
 _LINES = 12  # of the log, on either side of where an episode begins
 FORMS = ("md", "html", "json")
+_SCALES = {"B": (2.0**30, "GiB"), "B/s": (2.0**20, "MiB/s"), "FLOP/s": (1e12, "TFLOP/s"), "FLOP": (1e18, "EFLOP")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a report shows. `made_at` in UTC seconds; `stories` worst first, `untold` how many more there are."""
+    """All that a report shows. `made_at` in UTC seconds; `stories` worst first, `untold` how many more there are.
+    `seen_by`: by episode id, who of the team acknowledged it and when, in UTC seconds."""
 
     run: RunSnapshot
     made_at: float
@@ -79,6 +81,7 @@ class Report:
     curves: tuple[Window, ...]
     remarks: tuple[Remark, ...]
     problems: tuple[str, ...] = ()
+    seen_by: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
 
 def build(
@@ -87,9 +90,11 @@ def build(
     made_at: float,
     remarks: Sequence[Remark] = (),
     problems: Iterable[str] = (),
+    seen_by: Mapping[str, tuple[str, float]] | None = None,
     with_log: bool = False,
 ) -> Report:
-    """The report of `run`. `with_log`: read the lines around each story from the files (they may hold data samples)."""
+    """The report of `run`. `seen_by`: by episode id, who acknowledged it and when. `with_log`: read the
+    lines around each story from the files (they may hold data samples)."""
     by_id = {episode.id: episode for episode in run.episodes}
     loud = [each for each in run.incidents if each.severity >= Severity.WARN or not each.recovered]
     loud.sort(key=lambda each: (-each.severity, each.recovered, each.first_step))
@@ -104,6 +109,7 @@ def build(
         tuple(_curves(run)),
         tuple(remarks),
         tuple(problems),
+        seen_by or {},
     )
 
 
@@ -113,11 +119,12 @@ def _story(run: RunSnapshot, incident: Incident, by_id: dict[str, Episode]) -> S
     first, last = incident.first_step, incident.last_step
     keys = dict.fromkeys([*(each.signal for each in episodes), SignalKey("loss.train")])
     views = [run.series[key] for key in keys if key in run.series][:3]
-    return Story(incident, tuple(episodes), tuple(_around(view, first, last) for view in views))
+    attempt = max((each.attempt for each in episodes), default=None)
+    return Story(incident, tuple(episodes), tuple(_around(view, first, last, attempt) for view in views))
 
 
-def _around(view: SeriesView, first: float, last: float) -> Window:
-    whole = window(view)
+def _around(view: SeriesView, first: float, last: float, attempt: int | None) -> Window:
+    whole = window(view, attempt)
     begin, end = int(np.searchsorted(whole.x, first, "left")), int(np.searchsorted(whole.x, last, "right"))
     around = min(max(2 * (end - begin), _AROUND[0]), _AROUND[1])
     begin, end = max(begin - around, 0), end + around
@@ -128,12 +135,32 @@ def _around(view: SeriesView, first: float, last: float) -> Window:
     return replace(whole, x=shown, y=whole.y[begin:end], bad=whole.bad[inside])
 
 
-def window(view: SeriesView) -> Window:
-    """The whole of a series: of steps that were trained twice, the newer attempt's value."""
-    order = np.lexsort((view.attempts, view.steps))
-    steps, values = view.steps[order], view.values[order]
+def window(view: SeriesView, upto: int | None = None) -> Window:
+    """The whole of a series: of steps that were trained twice, the newer attempt's value. With `upto`, what that
+    attempt saw: a fault that was trained over again is still in the picture."""
+    seen = view.attempts <= upto if upto is not None else np.ones(view.steps.size, bool)
+    steps, values, attempts = view.steps[seen], view.values[seen], view.attempts[seen]
+    order = np.lexsort((attempts, steps))
+    steps, values = steps[order], values[order]
     newest = np.append(steps[1:] != steps[:-1], True) if steps.size else np.zeros(0, bool)
-    return Window(view.key, view.unit, steps[newest], values[newest], np.sort(view.bad_steps))
+    divisor, unit = _SCALES.get(view.unit, (1.0, view.unit))
+    return Window(view.key, unit, steps[newest], values[newest] / divisor, np.sort(view.bad_steps))
+
+
+def chart_title(drawn: Window) -> str:
+    """What a chart shows, and in which unit, unless the name says that already.
+
+    >>> none = np.empty(0)
+    >>> chart_title(Window(SignalKey("optim.lr"), "", none, none, none))
+    'learning rate'
+    >>> chart_title(Window(SignalKey("sys.tokens_per_second"), "tokens/s", none, none, none))
+    'tokens/s'
+    >>> chart_title(Window(SignalKey("sys.step_time"), "s", none, none, none))
+    'step time (s)'
+    """
+    name = named(drawn.key)
+    says_it = not drawn.unit or drawn.unit in name.split() or drawn.unit.lower() == name.lower() or drawn.unit == "1"
+    return name if says_it else f"{name} ({drawn.unit})"
 
 
 def _curves(run: RunSnapshot) -> Iterable[Window]:
@@ -179,6 +206,9 @@ def document(report: Report) -> dict[str, object]:
         ],
         "notes": [entry(remark) for remark in report.remarks],
         "acknowledged": [each.id for each in report.run.episodes if each.acknowledged],
+        "acknowledged_by": [
+            {"episode": episode, "by": by, "time": at} for episode, (by, at) in sorted(report.seen_by.items())
+        ],
         "problems": list(report.problems),
     }
 
@@ -256,6 +286,20 @@ def episode_words(episode: Episode) -> str:
     worst = f"; worst {amount(episode.signal.signal, episode.worst_value)}" if is_known else ""
     where = f" ({episode.path}, line {episode.line})" if episode.line else ""
     return f"{named(episode.signal)}: {episode.what}{worst}{where}{'; acknowledged' if episode.acknowledged else ''}"
+
+
+def done_rows(report: Report) -> list[tuple[str, str, str, str]]:
+    """What people did: when, at which step, who, and what; acknowledgements whose time is not known come last."""
+    rows = [
+        (each.time, f"step {each.step:.15g}" if each.step is not None else "", each.by, each.text)
+        for each in report.remarks
+    ]
+    for each in report.run.episodes:
+        if each.acknowledged:
+            by, at = report.seen_by.get(each.id, ("", math.inf))
+            rows.append((at, f"step {each.first_step:.15g}", by, f"acknowledged: {each.what}"))
+    rows.sort(key=lambda row: row[0])
+    return [(moment(at) if math.isfinite(at) else "", step, by, what) for at, step, by, what in rows]
 
 
 def incident_words(incident: Incident) -> str:

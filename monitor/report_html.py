@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from trainmon import version
-from trainmon.monitor.amount import named
 from trainmon.monitor.finding import Episode, Severity, Verdict
 from trainmon.monitor.report import (
     Report,
     Story,
     Window,
+    chart_title,
+    done_rows,
     episode_words,
     facts_rows,
     files_lines,
@@ -114,8 +115,7 @@ def _chart(report: Report, drawn: Window, episodes: Sequence[Episode]) -> str:
         (note.step, _TICKS[note.kind]) for note in report.run.notes if note.kind in _TICKS and note.step is not None
     ]
     ticks += [(each.step, each.text) for each in report.remarks if each.step is not None]
-    unit = f" ({drawn.unit})" if drawn.unit else ""
-    return svg_chart(drawn.x, drawn.y, title=f"{named(drawn.key)}{unit}", bad=drawn.bad, bands=bands, ticks=ticks)
+    return svg_chart(drawn.x, drawn.y, title=chart_title(drawn), bad=drawn.bad, bands=bands, ticks=ticks)
 
 
 def _checks(report: Report) -> str:
@@ -130,11 +130,7 @@ def _checks(report: Report) -> str:
 
 
 def _book(report: Report) -> str:
-    rows = []
-    for each in report.remarks:
-        step = f"step {each.step:.15g}" if each.step is not None else ""
-        rows.append((moment(each.time), step, text(each.by, 60), text(each.text, 2000)))
-    rows += [("", "", "acknowledged", text(each.what)) for each in report.run.episodes if each.acknowledged]
+    rows = [(when, step, text(by, 60), text(what, 2000)) for when, step, by, what in done_rows(report)]
     return f"<h2>What was done</h2>{_table(rows)}" if rows else ""
 
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 
 from trainmon import version
-from trainmon.monitor.amount import named
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.report import (
     Report,
     Story,
     Window,
+    chart_title,
+    done_rows,
     episode_words,
     facts_rows,
     files_lines,
@@ -31,9 +32,11 @@ def plain(text: str, limit: int = 500) -> str:
 
     >>> plain("see [here](javascript:x) <b> @all https://x.y")
     'see \\[here\\](javascript:x) \\<b\\> \\@all https\\://x.y'
+    >>> plain("97.9% done"), plain("1. not a list"), plain("- nor this")
+    ('97.9% done', '1\\. not a list', '\\- nor this')
     """
     escaped = _MARKUP.sub(r"\\\1", printable(text, limit)).replace("://", "\\://").replace("www.", "www\\.")
-    return re.sub(r"^(\s*)([-+=]|\d+(?=[.)]))", r"\1\\\2", escaped)
+    return re.sub(r"^(\s*\d*)([-+=]|(?<=\d)[.)](?=\s|$))", r"\1\\\2", escaped)
 
 
 def code(lines: Iterable[str]) -> list[str]:
@@ -93,11 +96,10 @@ def _story(story: Story) -> list[str]:
 
 
 def _chart(drawn: Window, marked: tuple[float, ...]) -> list[str]:
-    unit = f" ({drawn.unit})" if drawn.unit else ""
     upright = [x for x in dict.fromkeys(marked) if drawn.x.size and drawn.x[0] < x < drawn.x[-1]]
     text = text_chart(
         [Line("", drawn.x, drawn.y, drawn.bad)],
-        title=f"{named(drawn.key)}{unit}",
+        title=chart_title(drawn),
         upright=upright,
         height=12,
         clip=True,
@@ -116,16 +118,11 @@ def _checks(report: Report) -> list[str]:
 
 
 def _book(report: Report) -> list[str]:
-    seen = [each for each in report.run.episodes if each.acknowledged]
-    if not report.remarks and not seen:
-        return []
-    lines = ["## What was done", ""]
-    for each in report.remarks:
-        at = f", step {each.step:.15g}" if each.step is not None else ""
-        by = f", {plain(each.by, 60)}" if each.by else ""
-        lines.append(f"- {moment(each.time)}{at}{by}: {plain(each.text, 2000)}")
-    lines += [f"- acknowledged: {plain(each.what)}" for each in seen]
-    return [*lines, ""]
+    lines = []
+    for when, step, by, what in done_rows(report):
+        head = ", ".join(part for part in (when, step, plain(by, 60)) if part)
+        lines.append(f"- {head}: {plain(what, 2000)}" if head else f"- {plain(what, 2000)}")
+    return ["## What was done", "", *lines, ""] if lines else []
 
 
 def _curves(report: Report) -> list[str]:

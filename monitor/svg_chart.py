@@ -14,6 +14,7 @@ from trainmon.tails.record import FloatArray
 from trainmon.tails.text import printable
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 26, 26
+_TITLE = 84  # characters that fit beside the name of the axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,9 @@ def svg_chart(
     parts = [
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"'
         f" aria-label={quoteattr(printable(title, 200))}>",
-        f'<text class="title" x="{_LEFT}" y="16">{escape(printable(title, 200))}</text>',
+        f'<text class="title" x="{_LEFT}" y="16">{escape(printable(title, _TITLE))}</text>',
     ]
-    for band in bands:
-        if band.last < first or band.first > last:
-            continue
+    for band in joined([band for band in bands if band.last >= first and band.first <= last]):
         begin, end = at(band.first), at(band.last)
         name = escape(printable(band.title, 300))
         parts.append(
@@ -78,7 +77,8 @@ def svg_chart(
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{width - _RIGHT}" y1="{py:.1f}" y2="{py:.1f}"/>')
         parts.append(f'<text class="y" x="{_LEFT - 6}" y="{py + 4:.1f}">{escape(digits(value))}</text>')
     for value in round_values(first, last):
-        parts.append(f'<text class="x" x="{at(value):.1f}" y="{height - 8}">{escape(f"{value:.6g}")}</text>')
+        side = " first" if value == first else " last" if value == last else ""
+        parts.append(f'<text class="x{side}" x="{at(value):.1f}" y="{height - 8}">{escape(_step(value))}</text>')
     parts.append(f'<text class="unit" x="{width - _RIGHT}" y="16">{escape(x_label)}</text>')
     for part_x, part_y in pieces(x, y, bad):
         path = path_of(part_x, part_y)
@@ -97,6 +97,27 @@ def svg_chart(
     return "".join([*parts, "</svg>"])
 
 
+def joined(bands: Sequence[Band]) -> list[Band]:
+    """Bands of one colour that overlap as one, so that no stretch is shaded twice.
+
+    >>> [(band.first, band.last, band.title) for band in joined([Band(3, 9, "b"), Band(1, 4, "a"), Band(20, 21, "c")])]
+    [(1, 9, 'a; b'), (20, 21, 'c')]
+    """
+    kept: list[Band] = []
+    for band in sorted(bands, key=lambda each: (each.is_fail, each.first, each.last)):
+        before = kept[-1] if kept else None
+        if before is not None and before.is_fail == band.is_fail and band.first <= before.last:
+            title = before.title if band.title in before.title else f"{before.title}; {band.title}"
+            kept[-1] = Band(before.first, max(before.last, band.last), title, band.is_fail)
+        else:
+            kept.append(band)
+    return kept
+
+
+def _step(value: float) -> str:
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e12 else f"{value:.4g}"
+
+
 def round_values(first: float, last: float) -> list[float]:
     """At most 7 round numbers from `first` to `last`, which are there too where none lies near them.
 
@@ -110,13 +131,14 @@ def round_values(first: float, last: float) -> list[float]:
     unit = 10.0 ** np.floor(np.log10(raw))
     size = float(next(each * unit for each in (1, 2, 5, 10) if each * unit >= raw))
     inner = [float(each) for each in np.arange(np.ceil(first / size), np.floor(last / size) + 1)[:7] * size]
-    near = 0.4 * size
+    near = 0.7 * size  # the first and the last stand within the frame, the others around their step
     inner = [each for each in inner if each in (first, last) or (each - first > near and last - each > near)]
     return sorted({first, *inner, last})
 
 
 STYLE = """svg .title{font-weight:600} svg text{font:12px system-ui,sans-serif;fill:currentColor}
-svg .y{text-anchor:end} svg .x{text-anchor:middle} svg .unit{text-anchor:end;opacity:.7}
+svg .y{text-anchor:end} svg .x{text-anchor:middle} svg .first{text-anchor:start} svg .last{text-anchor:end}
+svg .unit{text-anchor:end;opacity:.7}
 svg .grid{stroke:currentColor;opacity:.15} svg .bad{stroke:#d55e00;stroke-width:1.5}
 svg .curve{fill:none;stroke:#0072b2;stroke-width:1.4;stroke-linecap:round}
 svg .warn{fill:#e69f00;opacity:.3} svg .fail{fill:#d55e00;opacity:.35} svg .tick{fill:#009e73}"""

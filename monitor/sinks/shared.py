@@ -8,18 +8,16 @@ that should not be, and who did that is told by the owner of the file.
 from __future__ import annotations
 
 import getpass
-import math
 import os
 import re
 import socket
-import stat
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -27,32 +25,24 @@ from trainmon.monitor.document import dumps
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.sinks.alert_log import append
 from trainmon.monitor.sinks.base import SinkError
+from trainmon.monitor.sinks.shared_book import (
+    LONGEST_LINE,
+    MOST_FILES,
+    SCHEMA,
+    SUFFIX,
+    Line,
+    SharedBook,
+    What,
+    log_of,
+    place,
+)
 from trainmon.monitor.sinks.worker import Say
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.clock import Clock
 from trainmon.tails.text import printable
 
-SCHEMA: Final = "trainmon.shared/1"
 LOOK_S: Final = 3.0
-_SUFFIX: Final = ".acks.jsonl"
-_MOST_FILES: Final = 500
-_MOST_BYTES: Final = 1 << 20  # of one file, its end
-_LONGEST_LINE: Final = 4096
 _LONGEST_SNOOZE_S: Final = 7 * 86400.0
-_MOST_MARKS: Final = 50_000
-_HOST: Final = re.compile(r"^(?:ssh://[^/]*|[^/:]+:)(?=/)")
-
-
-What = Literal["acknowledge", "snooze"]
-
-
-class _Line(msgspec.Struct):
-    schema: str
-    what: What
-    episode: str
-    log: str
-    at: float
-    until: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +97,12 @@ class SharedState:
         except OSError as error:
             raise SinkError(f"shared-state: {folder}: {error.strerror or error}") from error
         self._folder = folder
-        self._own = folder / f"{_own_name() if writer is None else writer}{_SUFFIX}"
+        self._own = folder / f"{_own_name() if writer is None else writer}{SUFFIX}"
         self._marks, self._say, self._clock, self._heard = marks, say, clock, heard
         self._look_s = look_s
         self._outgoing: deque[tuple[What, str, str, float, float]] = deque()
         self._fleet: FleetSnapshot | None = None
-        self._sizes: dict[str, tuple[int, int]] = {}
-        self._said: dict[tuple[str, str], dict[str, tuple[_Line, str]]] = {}
+        self._book = SharedBook(folder, self._complain, self._own.name)
         self._done: set[tuple[str, str, str, str, float]] = set()
         self._problems: set[str] = set()
         self._wake = threading.Event()
@@ -140,7 +129,7 @@ class SharedState:
         self._thread.join(patience_s)
 
     def _tell(self, what: What, run: RunSnapshot, episode: Episode, until: float) -> None:
-        self._outgoing.append((what, episode.id, _path(run, episode), self._clock.wall(), until))
+        self._outgoing.append((what, episode.id, log_of(run, episode), self._clock.wall(), until))
         self._wake.set()
 
     # In the thread -------------------------------------------------------------------------------------
@@ -150,7 +139,7 @@ class SharedState:
             is_last = self._is_stopping  # asked first: what was told before it is written in this round
             try:
                 self._write()
-                self._read()
+                self._book.read()
                 self._apply()
             except OSError as error:
                 self._complain(f"shared-state: {self._folder}: {error.strerror or error}")
@@ -160,71 +149,29 @@ class SharedState:
             self._wake.clear()
 
     def _complain(self, problem: str) -> None:
-        if problem not in self._problems and len(self._problems) < _MOST_FILES:
+        if problem not in self._problems and len(self._problems) < MOST_FILES:
             self._problems.add(problem)
             self._say(problem)
 
     def _write(self) -> None:
         while self._outgoing:
             what, episode, path, at, until = self._outgoing[0]
-            line = dumps(msgspec.to_builtins(_Line(SCHEMA, what, episode, place(path), at, until))).encode() + b"\n"
-            if len(line) <= _LONGEST_LINE:
+            line = dumps(msgspec.to_builtins(Line(SCHEMA, what, episode, place(path), at, until))).encode() + b"\n"
+            if len(line) <= LONGEST_LINE:
                 append(self._own, line, mode=0o644)
                 with suppress(OSError):
                     self._own.chmod(0o644)  # whatever the user's mask: the team reads it
             self._outgoing.popleft()
 
-    def _read(self) -> None:
-        """The lines of every file that has changed."""
-        with os.scandir(self._folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith(_SUFFIX))
-        if len(names) > _MOST_FILES:
-            self._complain(f"shared-state: {self._folder}: over {_MOST_FILES} files; the rest is not read")
-        for name in names[:_MOST_FILES]:
-            try:
-                self._read_file(name)
-            except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                self._complain(f"shared-state: {printable(name, 80)}: {reason}; left out")
-
-    def _read_file(self, name: str) -> None:
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        with os.fdopen(os.open(self._folder / name, flags), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise ValueError("not a plain file")
-            if self._sizes.get(name) == (found.st_size, found.st_mtime_ns):
-                return
-            begin = max(0, found.st_size - _MOST_BYTES)
-            file.seek(begin)
-            data = file.read(_MOST_BYTES)
-        if begin:
-            data = data[data.find(b"\n") + 1 :]
-        by = "" if name == self._own.name else _owner(found.st_uid)
-        for raw in data[: data.rfind(b"\n") + 1].splitlines():
-            if len(raw) <= _LONGEST_LINE and (line := _parsed(raw)) is not None:
-                self._keep(line, by)
-        self._sizes[name] = (found.st_size, found.st_mtime_ns)
-
-    def _keep(self, line: _Line, by: str) -> None:
-        if len(self._said) < _MOST_MARKS:
-            of_log = self._said.setdefault((line.episode, line.log), {})
-            before = of_log.get(line.what)
-            if before is None or (line.what == "snooze" and line.at > before[0].at):
-                of_log[line.what] = (line, by)
-
     def _apply(self) -> None:
         """Marks the episodes of the newest snapshot of which something is said."""
         fleet, now = self._fleet, self._clock.wall()
-        known = {episode for episode, _ in self._said}
         for run in fleet.runs if fleet is not None else ():
             for episode in run.episodes:
-                if episode.id not in known:
-                    continue
-                for line, by in self._said.get((episode.id, place(_path(run, episode))), {}).values():
+                for line, by in self._book.said_of(run, episode):
                     self._mark(run, episode, line, by, now)
 
-    def _mark(self, run: RunSnapshot, episode: Episode, line: _Line, by: str, now: float) -> None:
+    def _mark(self, run: RunSnapshot, episode: Episode, line: Line, by: str, now: float) -> None:
         done = (run.name, run.target, episode.id, line.what, line.until)
         if done in self._done:
             return
@@ -240,39 +187,6 @@ class SharedState:
             self._marks.snooze(run.name, episode.id, left_s)
         if self._heard is not None and by:  # one's own come back after a restart
             self._heard(Mark(line.what, by, run.name, episode.id, line.at, line.until))
-
-
-def place(path: str) -> str:
-    """Where a log is, the same for all who read it: without the host it is reached by, links followed.
-
-    >>> place("login1:/scratch/a.log"), place("ssh://ann@login1:22/scratch/a.log")
-    ('/scratch/a.log', '/scratch/a.log')
-    """
-    bare = _HOST.sub("", path)
-    return os.path.realpath(path) if bare == path else os.path.normpath(bare)
-
-
-def _path(run: RunSnapshot, episode: Episode) -> str:
-    """The log of the episode; of the run, where it is the job's."""
-    return episode.path or next((file.path for file in run.files), run.target)
-
-
-def _parsed(raw: bytes) -> _Line | None:
-    try:
-        line = msgspec.json.decode(raw, type=_Line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return line if line.schema == SCHEMA and math.isfinite(line.at) and math.isfinite(line.until) else None
-
-
-def _owner(uid: int) -> str:
-    """Who owns a file: the name, the number where there is none."""
-    try:
-        import pwd
-
-        return printable(pwd.getpwuid(uid).pw_name, 40)
-    except (ImportError, KeyError):
-        return f"user {uid}"
 
 
 def _own_name() -> str:

@@ -6,6 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -209,3 +210,63 @@ def test_an_excerpt_of_a_rotated_log_shows_the_right_lines(folder: Path, home: d
     (folder / "train.log").write_text("".join(text[150:]), encoding="utf-8")
     made = run("report", "train.log", "--log-excerpts", cwd=folder, **home)
     assert "    200  step: 200 | loss: nan" in made.stdout
+
+
+def test_a_fault_that_was_trained_over_again_is_still_in_its_picture() -> None:
+    from trainmon.monitor.frame import SignalKey
+    from trainmon.monitor.report import window
+    from trainmon.monitor.snapshot import SeriesView
+
+    steps, values = np.array([1.0, 2.0, 3.0, 2.0, 3.0]), np.array([2.0, 9.0, 9.0, 1.0, 1.0]) * 2**30
+    attempts, key = np.array([0, 0, 0, 1, 1]), SignalKey("sys.peak_memory")
+    view = SeriesView(key, "B", steps, values, values, values, attempts, np.empty(0), 5, 2**30)
+    assert window(view).y.tolist() == [2.0, 1.0, 1.0]
+    assert window(view, upto=0).y.tolist() == [2.0, 9.0, 9.0]
+    assert window(view).unit == "GiB"
+
+
+def test_what_a_team_acknowledged_is_told_with_who_and_when(folder: Path, home: dict[str, str], tmp_path: Path) -> None:
+    checked = json.loads(run("check", "train.log", "--json", cwd=folder, **home).stdout)
+    episode = next(each for each in checked["runs"][0]["episodes"] if each["kind"] == "nonfinite")
+    team = tmp_path / "team"
+    team.mkdir()
+    line = {
+        "schema": "trainmon.shared/1",
+        "what": "acknowledge",
+        "episode": episode["id"],
+        "log": str((folder / "train.log").resolve()),
+        "at": 1767225600.0,
+    }
+    (team / "ann@login1.acks.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    words = ("report", "train.log", "--shared-state", str(team))
+    document = json.loads(run(*words, "--json", cwd=folder, **home).stdout)
+    assert document["acknowledged"] == [episode["id"]]
+    (seen,) = document["acknowledged_by"]
+    assert (seen["episode"], seen["time"]) == (episode["id"], 1767225600.0)
+    assert seen["by"]
+    text = run(*words, cwd=folder, **home).stdout
+    assert "2026-01-01 00:00 UTC" in text.partition("## What was done")[2]
+    assert "acknowledged" in text
+    by_variable = run("report", "train.log", "--json", cwd=folder, **home, TRAINMON_SHARED_STATE=str(team)).stdout
+    assert json.loads(by_variable)["acknowledged"] == [episode["id"]]
+    gone = run("report", "train.log", "--shared-state", str(tmp_path / "nowhere"), cwd=folder, **home)
+    assert gone.returncode == 2
+    assert "nowhere" in gone.stderr
+
+
+@pytest.mark.parametrize("last", [37.0, 4_629.0, 12_345_678.0, 9e11])
+def test_no_two_words_of_a_chart_lie_over_each_other(last: float) -> None:
+    x = np.linspace(1.0, last, 400)
+    drawn = ET.fromstring(svg_chart(x, np.sin(x), title="loss " * 60, bands=[Band(1, 5, "a"), Band(2, 7, "b")]))
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for text in drawn.iter("text"):
+        wide, at = 7.2 * len(text.text or ""), float(text.attrib["x"])
+        kind = text.attrib["class"]
+        begin = at if kind in ("title", "x first") else at - wide if kind in ("unit", "x last", "y") else at - wide / 2
+        assert begin >= 0
+        assert begin + wide <= 760
+        if not kind.startswith("y"):
+            spans.setdefault(text.attrib["y"], []).append((begin, begin + wide))
+    for row in spans.values():
+        assert all(a[1] <= b[0] for a, b in pairwise(sorted(row))), row
+    assert len(list(drawn.iter("rect"))) == 1

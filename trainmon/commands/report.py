@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from trainmon.commands import completing
+from trainmon.commands.alert_options import config_of_user, wanted_by
 from trainmon.commands.common import echo, epilog, fail, give_up, problems_of, say_problems_of
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.options import cache_option, limit_options, limits_of, output_option, quiet_option
 from trainmon.commands.reach import ssh_options
+
+if TYPE_CHECKING:
+    from trainmon.monitor.snapshot import RunSnapshot
 
 
 @click.command(
@@ -26,6 +32,13 @@ from trainmon.commands.reach import ssh_options
 @click.option("--json", "form", flag_value="json", help="One JSON document (schema trainmon.report/1).")
 @output_option("Write here; .md, .html, .json.")
 @click.option("--log-excerpts", is_flag=True, help="With lines of the log around each episode (may hold data samples).")
+@click.option(
+    "--shared-state",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    envvar="TRAINMON_SHARED_STATE",
+    help="With what the team acknowledged in `watch --shared-state DIR`.",
+)
 @quiet_option("Do not say what was written.")
 @limit_options
 @job_options
@@ -36,6 +49,7 @@ def report(
     form: str | None,
     output: Path | None,
     log_excerpts: bool,
+    shared_state: Path | None,
     quiet: bool,
     threshold: float | None,
     window: int | None,
@@ -76,9 +90,17 @@ def report(
         fail(f"a report is of one run, and here are {len(runs)}: {names}; name one")
     if not runs:
         give_up(said)
-    run = with_seen(runs[0])
+    run, seen_by, unread = _with_team(with_seen(runs[0]), shared_state)
+    say_problems_of(unread)
     remarks, problems = Logbook().read(file.path for file in run.files)
-    made = reporting.build(run, made_at=clock.wall(), remarks=remarks, problems=problems, with_log=log_excerpts)
+    made = reporting.build(
+        run,
+        made_at=clock.wall(),
+        remarks=remarks,
+        problems=(*problems, *unread),
+        seen_by=seen_by,
+        with_log=log_excerpts,
+    )
     rendered = reporting.render(made, form or "md")
     if output is None:
         echo(rendered.rstrip("\n"))
@@ -89,3 +111,20 @@ def report(
         fail(f"{output}: {error.strerror or error}; choose another place with --output")
     if not quiet:
         click.echo(f"trainmon: wrote {output}", err=True)
+
+
+def _with_team(
+    run: RunSnapshot, folder: Path | None
+) -> tuple[RunSnapshot, Mapping[str, tuple[str, float]], Sequence[str]]:
+    """What the team acknowledged: of the folder given, or of the user's configuration."""
+    from trainmon.monitor.sinks.shared_book import with_shared
+
+    if folder is None:
+        wanted = wanted_by(config_of_user(), {})
+        folder = wanted.shared_state if wanted is not None else None
+    if folder is None:
+        return run, {}, ()
+    try:
+        return with_shared(run, folder)
+    except OSError as error:
+        fail(f"--shared-state {folder}: {error.strerror or error}")

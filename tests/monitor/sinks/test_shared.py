@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from tests.monitor.sinks.made import Marked, Said, episode, fleet_of, run_of
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.sinks.base import SinkError
-from trainmon.monitor.sinks.shared import Mark, SharedState, _parsed
+from trainmon.monitor.sinks.shared import Mark, SharedState
+from trainmon.monitor.sinks.shared_book import parsed
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.clock import SystemClock
 
@@ -185,7 +186,7 @@ def test_a_snooze_lasts_a_week_at_most(tmp_path: Path, member: Callable[[str], M
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300))
 def test_no_line_does_harm(raw: bytes) -> None:
-    line = _parsed(raw)
+    line = parsed(raw)
     assert line is None or line.schema == "trainmon.shared/1"
 
 
