@@ -22,6 +22,7 @@ from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.text import printable
 
 _KEPT_LINES = 2000
+_SAME_MTIME_S = 1.0  # ages are measured at different moments
 # Ages are shown in whole seconds.
 _LEAST_AGE_S = 1.0
 _NEARLY = 0.999
@@ -120,7 +121,7 @@ class WatchedRun:
         if not item.update.is_empty and not self.failure:
             self.engine.feed(path, parsed, item.update.restarted)
             self._has_new_rows = True
-            if caught_up:
+            if caught_up and self._has_grown(path, status, now):
                 self._seen_growing = True
                 self._last_arrival_s = now
         if status.read_bytes >= status.size_bytes:
@@ -132,6 +133,14 @@ class WatchedRun:
         self._stated_at_s[path] = now
         self._keep(item.update.lines)
         self.dirty = True
+
+    def _has_grown(self, path: str, status: FileStatus, now: float) -> bool:
+        """Whether the file was written to since it was told of: what a reader held back (a last line) is no news."""
+        before = self.files.get(path)
+        if before is None or before.read_bytes != status.read_bytes or status.newest_age_s is None:
+            return True
+        written_s = now - status.newest_age_s
+        return before.newest_age_s is None or written_s > self._stated_at_s[path] - before.newest_age_s + _SAME_MTIME_S
 
     def _take_preview(self, path: str, parsed: Parsed) -> None:
         """Has the preview drawn until the history is read. It goes through an engine of its own, without detectors."""

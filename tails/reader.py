@@ -234,8 +234,13 @@ class Reader(threading.Thread):
             return False
         if not more:
             took_s = self._clock.monotonic() - began
-            age_s = item.status.newest_age_s
-            self.watcher.polled(source.path, changed=has_news, age_s=age_s, cost_s=None if has_news else took_s)
+            self.watcher.polled(
+                source.path,
+                changed=has_news,
+                age_s=item.status.newest_age_s,
+                cost_s=None if has_news else took_s,
+                again_s=source.tail.gives_in_s if isinstance(source.tail, Tail) else None,
+            )
         return more
 
     def _poll(self, source: Source, budget: int) -> tuple[IntakeItem, bool]:

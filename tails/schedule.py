@@ -128,10 +128,18 @@ class Schedule:
             self.wake(path, now)
 
     def polled(
-        self, path: str, now: float, *, changed: bool, age_s: float | None = None, cost_s: float | None = None
+        self,
+        path: str,
+        now: float,
+        *,
+        changed: bool,
+        age_s: float | None = None,
+        cost_s: float | None = None,
+        again_s: float | None = None,
     ) -> None:
         """`path` was polled. `changed`: something new was there; `age_s`: seconds since the file was written to, by its
-        time stamp (counts for the first look only, which finds the history); `cost_s`: how long a mere look took."""
+        time stamp (counts for the first look only, which finds the history); `cost_s`: how long a mere look took;
+        `again_s`: what was held back is to be given after so many seconds, also of an old file."""
         entry = self._entries.get(path)
         if entry is None:
             return
@@ -151,7 +159,10 @@ class Schedule:
         entry.rate = 1.0 / interval_s
         interval_s *= self._stretch(interval_s)
         grid_s = interval_s / 4  # files of one pace are looked at together: fewer wake-ups
-        self._set_due(entry, path, (now + interval_s) // grid_s * grid_s)
+        due = (now + interval_s) // grid_s * grid_s
+        if again_s is not None and now - entry.changed_at >= IS_COLD_AFTER_S:
+            due = min(due, now + max(again_s, LEAST_S))
+        self._set_due(entry, path, due)
 
     def next_due(self) -> float | None:
         """When the next path is due; None when there is none."""

@@ -140,6 +140,14 @@ class Tail:
         """Gives the descriptor back until the file changes."""
         self._follower.release()
 
+    @property
+    def gives_in_s(self) -> float | None:
+        """Seconds until what is held back is given when nothing comes; None where nothing is held back."""
+        if self._quiet_since is None:
+            return None
+        waits_s = STILL_S if self._is_still else QUIET_S
+        return max(self._quiet_since + waits_s - self._clock.monotonic(), 0.0)
+
     def poll(self, budget_bytes: int = 1 << 20) -> TailUpdate:
         """Reads at most `budget_bytes` (a document: all of it). Never raises OSError."""
         if self._document is not None:

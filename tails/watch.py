@@ -77,11 +77,19 @@ class Watcher:
         """How `path` is watched now."""
         return self._schedule.watched_by(str(path))
 
-    def polled(self, path: Path, *, changed: bool, age_s: float | None = None, cost_s: float | None = None) -> None:
+    def polled(
+        self,
+        path: Path,
+        *,
+        changed: bool,
+        age_s: float | None = None,
+        cost_s: float | None = None,
+        again_s: float | None = None,
+    ) -> None:
         """Says that `path` was polled and whether something new was there; see `Schedule.polled`."""
         now = self._clock.monotonic()
         name = str(path)
-        self._schedule.polled(name, now, changed=changed, age_s=age_s, cost_s=cost_s)
+        self._schedule.polled(name, now, changed=changed, age_s=age_s, cost_s=cost_s, again_s=again_s)
         if changed and name not in self._blind and self._schedule.watched_by(name) == POLL:
             # The directory was not there before, was made anew, or a limit was reached.
             self._schedule.set_by(name, self._watch_directory(str(path.parent), now), now)

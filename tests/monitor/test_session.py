@@ -123,6 +123,18 @@ def test_a_truncated_log_begins_another_attempt(start: Start, tmp_path: Path) ->
     assert run.attempts == ((1.0, 120.0), (100.0, 110.0))
 
 
+def test_a_traceback_that_ends_an_old_log_does_not_make_it_young(start: Start, tmp_path: Path) -> None:
+    """Its last lines are held back for a moment, since more of it may come; that is no growth."""
+    log = tmp_path / "train.log"
+    error = b'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\nValueError: shard 7\n'
+    log.write_bytes(b"".join(b"step %d | loss 2.5%d | grad_norm 0.5\n" % (step, step) for step in range(1, 60)) + error)
+    os.utime(log, (1_000_000_000, 1_000_000_000))
+    session = start(tmp_path)
+    run = wait(session, lambda fleet: bool(fleet.runs) and fleet.runs[0].state.value == "crashed").runs[0]
+    assert run.age_s is not None
+    assert run.age_s > 1e8
+
+
 def test_a_rotated_log_is_read_to_its_end_and_goes_on_in_the_new_file(start: Start, tmp_path: Path) -> None:
     log = tmp_path / "metrics.jsonl"
     log.write_bytes(rows(1, 100))
