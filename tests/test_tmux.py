@@ -89,7 +89,7 @@ def test_the_whole_story(tmux: Tmux, tmp_path: Path) -> None:
     tmux("send-keys", "g", "Space", "j", "Space", "c")  # pin both, compare
     tmux.wait_for(r"2 runs in one chart, by tokens")
     tmux.wait_for(r"loss at \d+M")
-    tmux.wait_for(r"loss less A's at the same x")
+    tmux.wait_for(r"loss minus A's")
     tmux("send-keys", "q")
     tmux.wait_for(r"(?m)^status=0")
     assert (tmp_path / "state").is_dir(), "what was acknowledged and pinned is remembered"

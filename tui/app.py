@@ -33,10 +33,11 @@ from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.loading import Pace, read_bytes, words
-from trainmon.tui.look import DARK_THEME, LIGHT_THEME, AsciiFilter, Look, PlainFilter, has_few_colours, prefers_dark
+from trainmon.tui.look import AsciiFilter, Look, PlainFilter, has_few_colours, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.opening import OpeningApp
 from trainmon.tui.order import ordered
+from trainmon.tui.palettes import DARK_THEME, LIGHT_THEME
 from trainmon.tui.row import Row, RunId, row_of
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.source import LiveSource, SnapshotSource

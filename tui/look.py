@@ -1,7 +1,4 @@
-"""How names of styles become colours, on dark and on light ground.
-
-Hues after Okabe and Ito: safe for colour-blind eyes.
-"""
+"""How names of styles become colours, or attributes where there are none."""
 
 from __future__ import annotations
 
@@ -15,154 +12,11 @@ from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.strip import Strip
-from textual.theme import Theme
 
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.palettes import DARK, FEW_DARK, FEW_LIGHT, LIGHT, Palette
 from trainmon.tui.span import Line, pad
 
-_DARK = {
-    "text": "#d6dade",
-    "muted": "#98a2ad",
-    "faint": "#66717d",
-    "title": "bold #e8ecf0",
-    "value": "bold #ffffff",
-    "key": "#56b4e9",
-    "older": "#5b6672",
-    "raw": "#41708f",
-    "threshold": "#b08a3c",
-    "pass": "#2fbf8f",
-    "warn": "bold #f0b000",
-    "fail": "bold #ff6a3d",
-    "nodata": "#98a2ad",
-    "na": "#66717d",
-    "info": "#56b4e9",
-    "metric": "#8fb8d8",
-    "note": "#e0b0d0",
-    "error": "bold #ff6a3d",
-    "heading": "bold #c3ccd5",
-    "lines": ("#56b4e9", "#f0b000", "#2fbf8f", "#e08bc0", "#f0e442", "#ff6a3d", "#9aa8ff", "#c8ccd0"),
-    "heat": ("#31456e", "#3f5a86", "#55708f", "#6c8292", "#869391", "#a3a58c", "#c3b881", "#e2cd6b", "#ffe945"),
-    "turn": ("#56b4e9", "#4c9bc8", "#437a9c", "#3c5a6e", "#4a525a", "#7a5c34", "#a87526", "#d68c16", "#ffa500"),
-    "bg": {
-        "": "#0f1317",
-        "shade_warn": "#3a3010",
-        "shade_fail": "#471f12",
-        "cursor": "#25425c",
-        "cursor_idle": "#20272e",
-        "bar": "#1b2127",
-    },
-}
-_LIGHT = {
-    "text": "#23282d",
-    "muted": "#57616b",
-    "faint": "#868f98",
-    "title": "bold #12161a",
-    "value": "bold #000000",
-    "key": "#0063a5",
-    "older": "#a9b1b9",
-    "raw": "#8fb6d3",
-    "threshold": "#8a6100",
-    "pass": "#00704f",
-    "warn": "bold #8f5b00",
-    "fail": "bold #b83200",
-    "nodata": "#57616b",
-    "na": "#868f98",
-    "info": "#0063a5",
-    "metric": "#2f5f85",
-    "note": "#8a3f70",
-    "error": "bold #b83200",
-    "heading": "bold #333a41",
-    "lines": ("#0063a5", "#a86400", "#00795a", "#a8487f", "#7a7400", "#b83200", "#4a50c0", "#50565c"),
-    "heat": ("#b9c6db", "#9fb2cf", "#869fc2", "#6d8bb3", "#5577a3", "#406391", "#2f507d", "#1f3d66", "#0f2747"),
-    "turn": ("#0063a5", "#2f7fb8", "#6aa2cb", "#9dbfd8", "#b3b9bf", "#dcb27e", "#cf8b44", "#b9631c", "#a34400"),
-    "bg": {
-        "": "#fafbfc",
-        "shade_warn": "#f6e6bd",
-        "shade_fail": "#fbd5c6",
-        "cursor": "#bcdcf5",
-        "cursor_idle": "#e2e7ec",
-        "bar": "#e4e8ec",
-    },
-}
-
-# Sixteen colours: what the nearest of them would make alike is told apart here, and grounds are seen.
-_FEW_DARK: Mapping[str, object] = {
-    **_DARK,
-    "raw": "#00aaaa",
-    "pass": "#00aa00",
-    "fail": "bold #ff5555",
-    "warn": "bold #ffff55",
-    "note": "#ff55ff",
-    "metric": "#aaaaaa",
-    "lines": ("#55ffff", "#ffff55", "#55ff55", "#ff55ff", "#ffffff", "#ff5555", "#5555ff", "#aaaaaa"),
-    "heat": ("#0000aa", "#0000aa", "#5555ff", "#5555ff", "#00aaaa", "#00aaaa", "#55ffff", "#ffff55", "#ffff55"),
-    "turn": ("#55ffff", "#55ffff", "#00aaaa", "#555555", "#555555", "#555555", "#aa5500", "#ffff55", "#ffff55"),
-    "bg": {
-        "": "#000000",
-        "shade_warn": "#aa5500",
-        "shade_fail": "#aa0000",
-        "cursor": "#0000aa",
-        "cursor_idle": "#555555",
-        "bar": "#000000",
-    },
-}
-_FEW_LIGHT: Mapping[str, object] = {
-    **_LIGHT,
-    "text": "#000000",
-    "muted": "#555555",
-    "faint": "#555555",
-    "key": "#0000aa",
-    "pass": "#00aa00",
-    "warn": "bold #aa5500",
-    "fail": "bold #aa0000",
-    "error": "bold #aa0000",
-    "info": "#0000aa",
-    "note": "#aa00aa",
-    "metric": "#0000aa",
-    "older": "#aaaaaa",
-    "raw": "#00aaaa",
-    "threshold": "#aa5500",
-    "lines": ("#0000aa", "#aa5500", "#00aa00", "#aa00aa", "#555555", "#aa0000", "#00aaaa", "#000000"),
-    "heat": ("#aaaaaa", "#aaaaaa", "#00aaaa", "#00aaaa", "#5555ff", "#5555ff", "#0000aa", "#0000aa", "#000000"),
-    "turn": ("#0000aa", "#0000aa", "#00aaaa", "#aaaaaa", "#aaaaaa", "#aaaaaa", "#aa5500", "#aa0000", "#aa0000"),
-    "bg": {
-        "": "#ffffff",
-        "shade_warn": "#ffff55",
-        "shade_fail": "#ff5555",
-        "cursor": "#55ffff",
-        "cursor_idle": "#aaaaaa",
-        "bar": "#ffffff",
-    },
-}
-
-DARK_THEME = Theme(
-    name="trainmon-dark",
-    primary="#56b4e9",
-    secondary="#2fbf8f",
-    warning="#f0b000",
-    error="#ff6a3d",
-    success="#2fbf8f",
-    accent="#56b4e9",
-    foreground="#d6dade",
-    background="#0f1317",
-    surface="#141a1f",
-    panel="#1b2127",
-    dark=True,
-)
-LIGHT_THEME = Theme(
-    name="trainmon-light",
-    primary="#0063a5",
-    secondary="#00795a",
-    warning="#8f5b00",
-    error="#b83200",
-    success="#00704f",
-    accent="#0063a5",
-    foreground="#23282d",
-    background="#fafbfc",
-    surface="#f1f3f5",
-    panel="#e4e8ec",
-    dark=False,
-)
 LINE_STYLES = 8
 # Without colours a ground that matters is told by an attribute.
 _PLAIN_GROUNDS = {
@@ -216,10 +70,10 @@ class Look:
         return known
 
     @property
-    def _palette(self) -> Mapping[str, object]:
+    def _palette(self) -> Palette:
         if self.few_colours:
-            return _FEW_DARK if self.dark else _FEW_LIGHT
-        return _DARK if self.dark else _LIGHT
+            return FEW_DARK if self.dark else FEW_LIGHT
+        return DARK if self.dark else LIGHT
 
     def strip(self, line: Line, width: int, bg: str = "") -> Strip:
         """`line` as `width` cells for Textual, on ground `bg` where a span has none of its own."""
@@ -242,7 +96,7 @@ class AsciiFilter(LineFilter):
         return [Segment(ascii_cells(text), style, control) for text, style, control in segments]
 
 
-def _style(palette: Mapping[str, object], fg: str, bg: str) -> Style:
+def _style(palette: Palette, fg: str, bg: str) -> Style:
     lines, grounds = palette["lines"], palette["bg"]
     assert isinstance(lines, tuple)
     assert isinstance(grounds, dict)

@@ -12,9 +12,10 @@ from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock
 from trainmon.tui.axis import AXES
 from trainmon.tui.chart_view import ChartView
-from trainmon.tui.look import DARK_THEME, LIGHT_THEME, Look
+from trainmon.tui.look import Look
 from trainmon.tui.memory import Memory
 from trainmon.tui.order import ORDERS
+from trainmon.tui.palettes import DARK_THEME, LIGHT_THEME
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.source import SnapshotSource
