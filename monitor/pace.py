@@ -9,10 +9,12 @@ from typing import Final
 # All that the process does, screens included; half of what a login node's other users would notice.
 SHARE: Final = 0.02
 LEAST_S: Final = 0.05
-MOST_S: Final = 3.0
+MOST_S: Final = 6.0
 _BEGIN_S: Final = 1.0
 _LOOK_S: Final = 2.0
-_MOST_CHANGE: Final = 2.0
+_FAR: Final = 2.0
+_MOST_GROWTH: Final = 8.0
+_MOST_FALL: Final = 0.5
 
 
 class Pace:
@@ -23,7 +25,7 @@ class Pace:
     >>> used = iter([0.0, 0.16, 0.32, 0.32])
     >>> pace = Pace(lambda: next(used))
     >>> [pace.note(now, is_busy=False) for now in (0.0, 2.0, 4.0, 6.0)]
-    [1.0, 2.0, 3.0, 1.5]
+    [1.0, 4.0, 6.0, 3.0]
     """
 
     def __init__(self, used_s: Callable[[], float] = time.process_time) -> None:
@@ -37,10 +39,11 @@ class Pace:
             self._seen = (now_s, self._used_s())
             return self.interval_s
         passed_s = now_s - self._seen[0]
-        if passed_s >= _LOOK_S:
-            used_s = self._used_s()
+        used_s = self._used_s()
+        if passed_s >= _LOOK_S or used_s - self._seen[1] >= _FAR * SHARE * _LOOK_S:  # that is too much already
             over = (used_s - self._seen[1]) / passed_s / SHARE
             self._seen = (now_s, used_s)
-            change = min(max(over**0.5 if over < 4 else _MOST_CHANGE, 1 / _MOST_CHANGE), _MOST_CHANGE)
+            # Far too much is mended at once, little by little steps: what a round costs does not grow with the interval.
+            change = min(over, _MOST_GROWTH) if over >= _FAR else max(over**0.5, _MOST_FALL)
             self.interval_s = min(max(self.interval_s * change, LEAST_S), MOST_S)
         return self.interval_s
