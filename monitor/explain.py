@@ -11,6 +11,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -115,7 +116,12 @@ def _limits(names: Iterable[str], in_force: Thresholds) -> tuple[Limit, ...]:
 
 @lru_cache(256)
 def _names_asked_for(cls: type[Detector]) -> tuple[str, ...]:
-    return tuple(_asked_for(cls, Thresholds()))
+    """Those that it asks for when it is made, then those that its module names and asks for once there are values."""
+    names = dict.fromkeys(_asked_for(cls, Thresholds()))
+    with suppress(OSError, TypeError):  # no source beside the program
+        source = inspect.getsource(inspect.getmodule(cls) or cls)
+        names |= dict.fromkeys(name for name in DEFAULTS if f'"{name}"' in source)
+    return tuple(names)
 
 
 def text(one: Explanation, run_name: str = "") -> str:
