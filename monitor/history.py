@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon import version
+from trainmon.monitor.amount import named
+from trainmon.monitor.failed_nodes import failed_nodes
 from trainmon.monitor.finding import Episode, Severity, Verdict
-from trainmon.monitor.slurm.hostlist import expanded
-from trainmon.monitor.snapshot import RunSnapshot, State
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.own_files import own_folder
 
 SCHEMA_VERSION = 1
 _BUSY_S = 2.0
-_BROKEN = (State.CRASHED, State.NODE_FAIL, State.HUNG, State.OOM)
-_MOST_NODES = 64
 _MOST_RUNS = 20_000  # the oldest are dropped
 _MOST_EPISODES = 200  # of one run, the loudest
 _TABLES = """
@@ -77,10 +77,14 @@ class Recurrence:
 
     @property
     def words(self) -> str:
-        """One line."""
+        """One line.
+
+        >>> Recurrence("sys.straggler", "straggler", "sys.straggler", (("rank", "5"),), ("a", "b"), 0.0).words
+        'straggler ratio at rank 5: straggler, in 2 runs'
+        """
         where = ", ".join(f"{name} {value}" for name, value in self.where)
         at = f" at {where}" if where else ""
-        return f"{self.kind.replace('_', ' ')} of {self.signal}{at} in {len(self.runs)} runs"
+        return f"{named(SignalKey(self.signal))}{at}: {self.kind.replace('_', ' ')}, in {len(self.runs)} runs"
 
 
 def document(runs: Iterable[Past], again: Iterable[Recurrence]) -> dict[str, object]:
@@ -210,7 +214,7 @@ def _places(labels: str, nodes: str) -> list[Where]:
 
 def _put(base: sqlite3.Connection, run: RunSnapshot, now: float) -> None:
     place = os.path.realpath(run.files[0].path)
-    nodes = " ".join(sorted(_nodes(run)))
+    nodes = " ".join(sorted(failed_nodes(run)))
     row = (run.name, run.verdict.value, run.verdict_reason[:500], run.state.value, now, run.last_step, nodes)
     base.execute(
         "INSERT INTO run (name, verdict, reason, state, last_seen, last_step, nodes, place, first_seen)"
@@ -239,10 +243,3 @@ def _row(run: int, episode: Episode) -> tuple[object, ...]:
 def _text(value: object) -> object:
     """What SQLite can hold: a path that is no UTF-8 is kept with its odd bytes escaped."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
-def _nodes(run: RunSnapshot) -> list[str]:
-    """The nodes of a job that broke, where the scheduler names them."""
-    if run.job is None or run.state not in _BROKEN:
-        return []
-    return [node for node in expanded(run.job.nodes) if node][:_MOST_NODES]

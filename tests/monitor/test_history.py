@@ -75,6 +75,46 @@ def test_the_rank_that_is_slow_in_run_after_run_is_named(tmp_path: Path, home: d
     assert sorted(placed[0]["runs"]) == ["a.jsonl", "b.jsonl"]
 
 
+def broken(node: str, seed: int) -> str:
+    """A run that dies of a collective; the launcher says on which node that began."""
+    lines = [f"step: {n}  loss: {4 - n / 500 + (n * seed) % 7 / 100:.4f}  grad_norm: 0.5" for n in range(1, 200)]
+    lines += [
+        "[rank5]:[E ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caught collective operation timeout: WorkNCCL",
+        "train.py FAILED",
+        "Failures:",
+        "[1]:",
+        "  host      : follower-9",
+        "  exitcode  : -15 (pid: 2)",
+        "Root Cause (first observed failure):",
+        "[0]:",
+        f"  host      : {node}",
+        "  rank      : 5 (local_rank: 5)",
+        "  exitcode  : -6 (pid: 41)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def test_the_node_on_which_run_after_run_breaks_is_named(tmp_path: Path, home: dict[str, str]) -> None:
+    for number, node in enumerate(("gpu-17", "gpu-17", "gpu-04"), 1):
+        (tmp_path / f"run{number}").mkdir()
+        (tmp_path / f"run{number}" / "train.log").write_text(broken(node, number), encoding="utf-8")
+    run("check", "run1", "run2", "run3", "--no-slurm", cwd=tmp_path, **home)
+    again = json.loads(run("history", "--json", cwd=tmp_path, **home).stdout)["recurrences"]
+    at = {each["where"]["node"]: sorted(each["runs"]) for each in again if "node" in each["where"]}
+    assert at == {"gpu-17": ["run1", "run2"]}
+    assert "at node gpu-17" in run("history", cwd=tmp_path, **home).stdout
+
+
+def test_layers_and_sources_that_come_back_are_named(tmp_path: Path, home: dict[str, str]) -> None:
+    faults = "moe-8x160m/expert_collapse,llama-350m/bad_source@200"
+    for seed in ("1", "2"):
+        run("demo", "--out", f"r{seed}", "--seed", seed, "--runs", "3", "--faults", faults, cwd=tmp_path, **home)
+    run("check", "r1", "r2", "--no-slurm", cwd=tmp_path, **home)
+    told = run("history", cwd=tmp_path, **home).stdout.partition("Comes back:")[2]
+    assert "at layer 2: imbalance, in 2 runs" in told
+    assert "at source code: group shift, in 2 runs" in told
+
+
 def test_headless_watching_is_remembered(logs: Path, home: dict[str, str]) -> None:
     run("watch", "bad", "--headless", "--until-idle", "0", cwd=logs, **home)
     assert "bad" in run("history", cwd=logs, **home).stdout
