@@ -15,6 +15,7 @@ import pytest
 from tests.sshd import Sshd
 from tests.tails.ssh.server import CLOCK, Near, bare_path, readers, server
 from trainmon.tails.ssh import host as host_module
+from trainmon.tails.ssh import link
 
 Connect = Callable[..., Near]
 
@@ -176,12 +177,55 @@ def test_the_reader_there_ends_with_the_connection(connect: Connect, tmp_path: P
     with server(tmp_path / "own", path=bare_path(tmp_path) if is_bare else "") as own:
         near = connect(own)
         got = near.follow(tmp_path / "a.log")
-        got.until_true(lambda: bool(readers(own)))
+        got.until_true(lambda: bool(readers(own)) and (not is_bare or bool(_followers(tmp_path))))
         near.close()
         end = CLOCK.monotonic() + 20
-        while readers(own) and CLOCK.monotonic() < end:
+        while (readers(own) or _followers(tmp_path)) and CLOCK.monotonic() < end:
             time.sleep(0.05)
         assert not readers(own)
+        assert not _followers(tmp_path)
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_a_reader_that_hears_nothing_ends_by_itself(
+    connect: Connect, tmp_path: Path, is_bare: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the connection hangs: our end is stopped, and nothing tells the other that it has gone."""
+    real = link._program
+    lease = {b"LEASE_S = 60\n": b"LEASE_S = 4\n", b"sleep 60 &\n": b"sleep 4 &\n"}
+
+    def soon(name: str) -> bytes:
+        text = real(name)
+        for old, new in lease.items():
+            text = text.replace(old, new)
+        return text
+
+    monkeypatch.setattr(link, "_program", soon)
+    with server(tmp_path / "own", path=bare_path(tmp_path) if is_bare else "") as own:
+        near = connect(own)
+        path = tmp_path / "a.log"
+        path.write_bytes(b"one\n")
+        near.follow(path).until(b"one\n")
+        readers_now = readers(own)
+        monkeypatch.setattr(near.host._speaker, "beat", lambda now: now + 60.0)  # says nothing any more
+        end = CLOCK.monotonic() + 20
+        while set(readers(own)) & set(readers_now) and CLOCK.monotonic() < end:
+            time.sleep(0.05)
+        assert not set(readers(own)) & set(readers_now)
+
+
+def _followers(place: Path) -> list[bytes]:
+    """The tails that follow files in `place`, whoever their parent is now."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if command.startswith(b"tail\0") and os.fsencode(place) in command:
+                found.append(command)
+    return found
 
 
 def test_nothing_is_written_there(far: Sshd, connect: Connect, tmp_path: Path) -> None:
