@@ -6,10 +6,11 @@ What comes of it is drawn while the history is read, and never judged: between t
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from trainmon.tails.formats.base import LineFormat
+from trainmon.tails.formats.base import FramedFormat, LineFormat
 from trainmon.tails.ingest import Detect, Ingest
 from trainmon.tails.logpane import LogPane
 from trainmon.tails.opening import NotRegular, close, open_regular
@@ -22,12 +23,14 @@ _TAIL_BYTES: Final = 64 << 10
 _PIECES: Final = 200
 _PIECE_BYTES: Final = 2 << 10
 _MOST_LINE_BYTES: Final = 64 << 10
+_FRAMED_PIECES: Final = 64
+_FRAMED_PIECE_BYTES: Final = 2 << 10
 
 
 def preview(path: Path, source: str, detect: Detect) -> Parsed | None:
     """What stands in some places of the log at `path`; None where that makes no curve.
 
-    So it is for short logs, for formats that are not lines, and for records that no step tells the place of.
+    So it is for short logs, for documents, and for records that no step tells the place of.
     Line numbers and offsets are those of the pieces, not of the file. Raises nothing: what is wrong with the file is
     told by who reads it.
     """
@@ -38,26 +41,40 @@ def preview(path: Path, source: str, detect: Detect) -> Parsed | None:
     try:
         if status.st_size < LEAST_BYTES:
             return None
-        head, *pieces = _pieces(fd, status.st_size)
+        ingest = Ingest(source, detect, LogPane(source, 1))
+        head = os.pread(fd, _HEAD_BYTES, 0)
+        is_framed = isinstance(detect(head, source), FramedFormat)
+        parsed = ingest.feed(head if is_framed else _whole_lines(head, is_first=True), is_at_end=True)
+        if isinstance(ingest.format, LineFormat):
+            parsed.add(ingest.feed(b"".join(_pieces(fd, status.st_size)), is_at_end=True))
+        elif isinstance(ingest.format, FramedFormat) and ingest.format.glimpse_every:
+            for glimpse in _glimpses(ingest.format, fd, status.st_size):
+                parsed.add(glimpse)
+        else:
+            return None
     except OSError:
         return None
     finally:
         close(fd)
-    ingest = Ingest(source, detect, LogPane(source, 1))
-    parsed = ingest.feed(head, is_at_end=True)
-    if not isinstance(ingest.format, LineFormat):
-        return None
-    parsed.add(ingest.feed(b"".join(pieces), is_at_end=True))
     parsed.notes.clear()
     has_steps = any((block.steps == block.steps).any() for block in parsed.blocks)
     return parsed if has_steps else None
 
 
+def _glimpses(framed: FramedFormat, fd: int, size: int) -> Iterator[Parsed]:
+    """Pieces from all along a file of frames, and its tail."""
+    every = framed.glimpse_every
+    for number in range(1, _FRAMED_PIECES + 1):
+        is_tail = number == _FRAMED_PIECES
+        at = max(size - _TAIL_BYTES, 0) if is_tail else size * number // _FRAMED_PIECES
+        at = -(-at // every) * every
+        yield framed.glimpse(os.pread(fd, _TAIL_BYTES if is_tail else _FRAMED_PIECE_BYTES, at), at)
+
+
 def _pieces(fd: int, size: int) -> list[bytes]:
-    """Whole lines: the head, `_PIECES` from all along, the tail."""
-    head = os.pread(fd, _HEAD_BYTES, 0)
+    """Whole lines behind the head: `_PIECES` from all along, the tail."""
     tail_at = size - _TAIL_BYTES
-    pieces = [_whole_lines(head, is_first=True)]
+    pieces = []
     for number in range(1, _PIECES):
         at = _HEAD_BYTES + (tail_at - _HEAD_BYTES) * number // _PIECES
         pieces.append(_piece(fd, at))

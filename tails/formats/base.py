@@ -65,7 +65,12 @@ class DocumentFormat(Format):
 
 
 class FramedFormat(Format):
-    """Binary records with a frame of their own (tfevents, .wandb)."""
+    """Binary records with a frame of their own (tfevents, .wandb).
+
+    `glimpse_every`: reading can begin in the midst of a file, at multiples of so many bytes; 0: nowhere.
+    """
+
+    glimpse_every: ClassVar[int] = 0
 
     @abstractmethod
     def feed_frames(self, data: bytes, offset: int) -> tuple[Parsed, int]:
@@ -74,3 +79,10 @@ class FramedFormat(Format):
         Bytes after the last whole frame are given again, with more behind them. Call until nothing is consumed;
         the same bytes given once more after that mean that the source is quiet: then what was held back is given.
         """
+
+    def glimpse(self, data: bytes, offset: int) -> Parsed:
+        """Some of the records of a piece from further on in the file, at a multiple of `glimpse_every`.
+
+        For previews: a reader that has given one reads no more than glimpses.
+        """
+        raise NotImplementedError(f"{self.name} cannot begin at byte {offset} to read {len(data)} bytes")

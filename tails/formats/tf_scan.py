@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmon.tails.formats.protobuf_wire import WireError
+from trainmon.tails.formats.protobuf_wire import WireError, varint
 from trainmon.tails.formats.stamps import epoch_seconds
 from trainmon.tails.formats.table import Batch
 from trainmon.tails.formats.tf_event import parse_event
@@ -57,6 +57,8 @@ class _Template:
     cut: int
     width: int
     tag: int
+    before: bytes
+    behind: bytes
 
     def fits(self, rests: Bytes) -> NDArray[np.bool_]:
         """(n,) whether the summaries (n, size) are of this template."""
@@ -70,6 +72,14 @@ class _Template:
         """(n,) the values of summaries that fit."""
         stored = np.ascontiguousarray(rests[:, self.cut : self.cut + self.width])
         return stored.view("<f4" if self.width == 4 else "<f8")[:, 0].astype(np.float64)
+
+    def value(self, body: bytes, head: int) -> float | None:
+        """The value of one event whose summary begins at `head`; None when it does not fit."""
+        at = head + self.cut
+        if not body.startswith(self.before, head) or not body.endswith(self.behind):
+            return None
+        number: float = struct.unpack_from("<f" if self.width == 4 else "<d", body, at)[0]
+        return number
 
 
 class EventScan:
@@ -218,13 +228,29 @@ class EventScan:
         ):
             return None
         scalar = event.scalars[0]
-        return _Template(np.frombuffer(body[head:], np.uint8), scalar.place - head, scalar.size, self._tag(scalar.tag))
+        stop = scalar.place + scalar.size
+        return _Template(
+            np.frombuffer(body[head:], np.uint8),
+            scalar.place - head,
+            scalar.size,
+            self._tag(scalar.tag),
+            body[head : scalar.place],
+            body[stop:],
+        )
 
     def _parse(self, body: bytes) -> tuple[float, int, list[tuple[int, float]]] | None:
         try:
+            step, head = _head(body)
+            templates = self._templates.setdefault(len(body) - head, []) if head else []
+            for template in templates:
+                value = template.value(body, head)
+                if value is not None:
+                    return struct.unpack_from("<d", body, 1)[0], step, [(template.tag, value)]
             event = parse_event(body)
         except (WireError, struct.error, RecursionError):
             return None
+        if head and len(templates) < _FEW and (learnt := self._learn(body, head)) is not None:
+            templates.append(learnt)
         return event.wall, event.step, [(self._tag(scalar.tag), scalar.value) for scalar in event.scalars]
 
     def tag_of(self, name: str) -> int | None:
@@ -249,6 +275,15 @@ def _begin(rows: Rows, step: int, wall: float, place: int) -> float:
     rows.walls.append(wall)
     rows.places.append(place)
     return step
+
+
+def _head(body: bytes) -> tuple[int, int]:
+    """The step of an event, and where its summary begins: 0 when it does not begin as writers write it."""
+    if len(body) < 12 or body[0] != _WALL or body[9] != _STEP:
+        return 0, 0
+    step, head = varint(body, 10)
+    is_summary = head < min(len(body), 20) and body[head] == _SUMMARY  # ten digits are a negative step
+    return step, head if is_summary else 0
 
 
 def _heads(bodies: Bytes) -> tuple[Ints, Ints]:

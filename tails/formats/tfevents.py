@@ -33,6 +33,7 @@ class TfEvents(FramedFormat):
     """
 
     name = "tfevents"
+    glimpse_every = 1
     samples: ClassVar[tuple[bytes, ...]] = (
         bytes.fromhex("1800000000000000a37f4b2209000000c00b5ad6411a0d627261696e2e4576656e743a324ca9a464"),
     )
@@ -74,6 +75,11 @@ class TfEvents(FramedFormat):
         out.blocks = table.take()
         out.records = sum(map(len, out.blocks))
         return out, at
+
+    def glimpse(self, data: bytes, offset: int) -> Parsed:
+        """See `FramedFormat`: the rows behind the first frame that begins in the piece."""
+        self._is_lost = True
+        return self.feed_frames(data, offset)[0]
 
     def _read_stretch(self, raw: NDArray[np.uint8], at: int, offset: int, table: Table) -> int:
         """Reads rows of one layout; returns their bytes."""

@@ -11,7 +11,7 @@ from trainmon.tails.formats.base import FramedFormat
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.config_facts import config_facts
 from trainmon.tails.formats.jsonl import JsonLines
-from trainmon.tails.formats.leveldb_log import read_log
+from trainmon.tails.formats.leveldb_log import BLOCK, read_log
 from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.protobuf_wire import WireError
 from trainmon.tails.formats.wandb_lines import HistoryLines, json_line
@@ -27,6 +27,7 @@ class WandbOffline(FramedFormat):
     """Records of one run; history rows carry W&B's own step, or a better one the trainer logged."""
 
     name = "wandb"
+    glimpse_every = BLOCK
     samples: ClassVar[tuple[bytes, ...]] = (b":W&B\xe1\xbe\x00",)
 
     def __init__(self, source: str) -> None:
@@ -65,6 +66,10 @@ class WandbOffline(FramedFormat):
             self._tell_of_damage(place)
         self._read_rows()
         return self.reader.take(), skipped + log.end
+
+    def glimpse(self, data: bytes, offset: int) -> Parsed:
+        """See `FramedFormat`: the records that begin in the piece, which is the head of a block."""
+        return self.feed_frames(data, offset)[0]
 
     def _read(self, data: bytes, place: int) -> None:
         kind, start, stop = find_record(data)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.tails.formats.binary_writers import event, history, simple, version, wandb_file
 from trainmon.tails.formats import registry
 from trainmon.tails.preview import LEAST_BYTES, preview
 
@@ -74,3 +76,42 @@ def test_what_is_no_curve_has_none(tmp_path: Path) -> None:
     one_line.write_bytes(b"{" + b" " * (5 << 20))
     for path in (noise, binary, one_line, tmp_path / "missing", tmp_path):
         assert preview(path, str(path), registry.detect) is None
+
+
+def long_events(path: Path) -> Path:
+    """An event file of over `LEAST_BYTES`, of two tags a step."""
+    frames = [
+        event(step, simple("loss", 2 + step / 100_000)) + event(step, simple("lr", 0.5)) for step in range(50_000)
+    ]
+    path.write_bytes(version() + b"".join(frames))
+    return path
+
+
+def long_wandb(path: Path) -> Path:
+    """A W&B file of over `LEAST_BYTES`."""
+    path.write_bytes(wandb_file([history(step, loss=2 + step / 100_000, note="x" * 200) for step in range(18_000)]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "write_file", "count"), [("run.tfevents", long_events, 50_000), ("run.wandb", long_wandb, 18_000)]
+)
+def test_event_stores_have_one_from_all_along_them(
+    name: str, write_file: Callable[[Path], Path], count: int, tmp_path: Path
+) -> None:
+    log = write_file(tmp_path / name)
+    assert log.stat().st_size >= LEAST_BYTES
+    parsed = preview(log, str(log), registry.detect)
+    assert parsed is not None
+    assert not parsed.notes
+    found = {
+        step: loss
+        for block in parsed.blocks
+        for step, loss in zip(block.steps.tolist(), block.columns.get("loss", np.zeros(0)).tolist(), strict=False)
+        if loss == loss
+    }
+    assert all(loss == pytest.approx(2 + step / 100_000, rel=1e-6) for step, loss in found.items())
+    reached = np.array(sorted(found))
+    assert reached[0] == 0
+    assert reached[-1] > 0.999 * count
+    assert np.diff(reached).max() < count / 30
