@@ -19,7 +19,7 @@ from trainmon.monitor.watched import WatchedRun
 from trainmon.monitor.workers import judged, processes_for
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import Discovery, RunFiles, discover
-from trainmon.tails.intake import read_all
+from trainmon.tails.intake import is_one_large_file, read_all
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs
@@ -142,8 +142,17 @@ def _snapshot(
     jobs: Mapping[str, tuple[JobInfo, ...]],
     room: int,
 ) -> RunSnapshot:
-    watched = _read_run(files, clock, limits, lambda engine: engine.limit_memory(room))
-    watched.learn_jobs(jobs.get(files.name, ()))
+    known = jobs.get(files.name, ())
+
+    def read() -> WatchedRun:
+        return _read_run(files, clock, limits, lambda engine: engine.limit_memory(room))
+
+    if any(file.role != "config" and is_one_large_file(file.path, clock) for file in files.files):
+        from trainmon.monitor import judged_cache  # for logs that take longer to judge than it takes to import
+
+        return judged_cache.through(files, limits, clock, read, known, room=room, with_scores=with_scores)
+    watched = read()
+    watched.learn_jobs(known)
     return watched.snapshot(live=False, with_scores=with_scores)
 
 

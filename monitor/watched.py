@@ -241,7 +241,7 @@ class WatchedRun:
                 with_scores=with_scores,
             )
             return self._as_previewed(self._last)
-        self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self._problems()
+        self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self.told_problems()
         self._has_new_rows = False
         self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
         self._looks_else_at_s = self._lasts_until_s
@@ -264,7 +264,13 @@ class WatchedRun:
         self.judging_s = thread_time() - began_s
         return self._as_previewed(self._last)
 
-    def _problems(self) -> tuple[str, ...]:
+    @property
+    def log_tail(self) -> tuple[LogLine, ...]:
+        """The newest raw lines."""
+        return tuple(self._lines)
+
+    def told_problems(self) -> tuple[str, ...]:
+        """What is odd about the files and settings, one line each."""
         problems = [file.problem for file in self.files.values() if file.problem]
         return (*([self.failure] if self.failure else []), *self.problems.values(), *problems)
 
@@ -280,7 +286,7 @@ class WatchedRun:
             and self._last.live
             and self._last.state is State.RUNNING
             and engine.events == self._judged_events
-            and self._problems() == self._judged_problems
+            and self.told_problems() == self._judged_problems
         )
 
 

@@ -16,6 +16,7 @@ from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discove
 from trainmon.tails.formats import registry
 from trainmon.tails.fstype import Mount, mount_behind, read_mounts
 from trainmon.tails.ingest import Detect
+from trainmon.tails.item_queue import ItemQueue
 from trainmon.tails.jobs import JobSource
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
@@ -81,7 +82,7 @@ class Intake:
         self._detect = detect
         self._use_inotify = use_inotify
         self._stdin_fd = stdin_fd
-        self._queue: queue.Queue[IntakeItem | None] = queue.Queue(QUEUE_ITEMS)
+        self._queue = ItemQueue(QUEUE_ITEMS)
         self._readers: dict[str, Reader] = {}
         self._runs: dict[str, RunFiles] = {}
         self._owner: dict[Path, str] = {}
@@ -369,7 +370,7 @@ def read_all(
 
 def _kept(source: Source, clock: Clock) -> Iterator[IntakeItem]:
     """As `_whole`; a large log is read once only, while it stays as it is."""
-    if type(source.tail) is not Tail or not _is_one_large_file(source.path, clock):
+    if type(source.tail) is not Tail or not is_one_large_file(source.path, clock):
         yield from _whole(source)
         return
     from trainmon.tails import parsed_cache
@@ -377,7 +378,7 @@ def _kept(source: Source, clock: Clock) -> Iterator[IntakeItem]:
     yield from parsed_cache.through(source.path, source.run_name, source.role, clock.wall, lambda: _whole(source))
 
 
-def _is_one_large_file(path: Path, clock: Clock) -> bool:
+def is_one_large_file(path: Path, clock: Clock) -> bool:
     """Whether reading takes long enough to keep what was read; not so for a log with parts that were rotated away."""
     try:
         return path.stat().st_size >= _LARGE_BYTES and not older_parts(path, clock.wall())

@@ -1,9 +1,8 @@
 """What was read of a large log, kept for the next time: columns, notes and facts, as they came out of its format.
 
 An entry belongs to one state of one file: its real path, device and inode, size, time stamp and samples of its bytes,
-and to the code that read it. A log that has grown since is read again. Entries lie in the user's cache folder
-(0700, files 0600), are written in one piece, and the oldest used ones make room. ``TRAINMON_CACHE=off`` (or
-``--no-cache``) turns it off; ``TRAINMON_CACHE_MB`` bounds it. Anything odd about an entry means that there is none.
+and to the code that read it. A log that has grown since is read again. Where entries lie: `tails.cache_folder`.
+Anything odd about an entry means that there is none.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,25 +19,21 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from trainmon.tails import cache_folder
+from trainmon.tails.cache_folder import Draft, is_on
 from trainmon.tails.formats import registry
-from trainmon.tails.own_files import NOWHERE
 from trainmon.tails.packing import Described, pack, unpack
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Block, Fact, Note, Parsed, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.tail import TailUpdate
 
-_DEFAULT_MB: Final = 1024
-_LARGEST_SHARE: Final = 0.5  # of the room, for one entry
 _SAMPLES: Final = 64
 _SAMPLE_BYTES: Final = 4 << 10
 _END_BYTES: Final = 64 << 10
 _ITEM_RECORDS: Final = 1 << 16
-_MAX_INDEX_BYTES: Final = 64 << 20
-_STALE_S: Final = 86400.0
+_KIND: Final = "parsed"
 _SUFFIX: Final = ".parsed"
-_MAGIC: Final = b"trainmon-parsed-1\n"
-_OFF: Final = {"off", "0", "no", "false"}
 
 
 class _Rows(msgspec.Struct, array_like=True):
@@ -101,20 +95,14 @@ class Identity:
         return cls(hashlib.blake2b(place, digest_size=16).hexdigest(), repr((place, state)), found.st_mtime)
 
 
-def is_on() -> bool:
-    """Whether the environment allows a cache."""
-    return os.environ.get("TRAINMON_CACHE", "").strip().lower() not in _OFF
-
-
 def folder() -> Path:
     """Where the entries lie."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    if not home.startswith("/"):
-        try:
-            home = str(Path.home() / ".cache")
-        except RuntimeError:
-            home = str(NOWHERE)
-    return Path(home) / "trainmon" / "parsed"
+    return cache_folder.folder(_KIND)
+
+
+def clear() -> int:
+    """Removes every entry; how many there were."""
+    return cache_folder.clear(_KIND, _SUFFIX)
 
 
 def through(
@@ -174,34 +162,19 @@ def _code() -> str:
 
 
 def _find(identity: Identity) -> tuple[BinaryIO, _Index] | None:
-    path = folder() / (identity.name + _SUFFIX)
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+    found = cache_folder.opened(folder() / (identity.name + _SUFFIX))
+    if found is None:
         return None
-    file = os.fdopen(descriptor, "rb")
+    file, told = found
     try:
-        index = _index(file)
-        if index is not None and index.identity == identity.state:
-            os.utime(descriptor)
+        index = msgspec.msgpack.decode(told, type=_Index)
+        if index.identity == identity.state:
+            os.utime(file.fileno())
             return file, index
     except (OSError, ValueError, msgspec.MsgspecError):
         pass
     file.close()
     return None
-
-
-def _index(file: BinaryIO) -> _Index | None:
-    found = os.fstat(file.fileno())
-    is_own = found.st_uid == os.geteuid() and stat.S_ISREG(found.st_mode) and not found.st_mode & 0o022
-    end = found.st_size - len(_MAGIC) - 8
-    if not is_own or end < len(_MAGIC):
-        return None
-    tail = os.pread(file.fileno(), len(_MAGIC) + 8, end)
-    size = int.from_bytes(tail[:8], "little")
-    if tail[8:] != _MAGIC or not 0 < size <= min(end, _MAX_INDEX_BYTES):
-        return None
-    return msgspec.msgpack.decode(os.pread(file.fileno(), size, end - size), type=_Index)
 
 
 def _items(file: BinaryIO, index: _Index, like: IntakeItem, age_s: float) -> Iterator[IntakeItem]:
@@ -249,20 +222,13 @@ class _Recorder:
         self._tail: tuple[LogLine, ...] = ()
         self._gathered = Parsed()
         self._status: FileStatus | None = None
-        self._temporary = ""
-        self._file: BinaryIO | None = None
-        self._most_bytes = int(_room_bytes() * _LARGEST_SHARE)
-        try:
-            place = _own_folder()
-            descriptor, self._temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=place)
-            self._file = os.fdopen(descriptor, "wb")
-            self._file.write(_MAGIC)
-        except OSError:
-            self.drop()
+        self._draft: Draft | None = None
+        with contextlib.suppress(OSError):
+            self._draft = Draft(_KIND)
 
     def add(self, item: IntakeItem) -> None:
         """Keeps what one item said."""
-        if self._file is None:
+        if self._draft is None:
             return
         if item.update.restarted or item.config is not None or item.status.problem:
             self.drop()  # a file that changes while it is read
@@ -275,41 +241,33 @@ class _Recorder:
 
     def keep(self) -> None:
         """All was read: the entry takes the place of the one before."""
-        if self._file is None or self._gathered.lines or not self._items:
+        if self._draft is None or self._gathered.lines or not self._items:
             return
         index = _Index(self._identity.state, self._items, list(self._tail))
         try:
-            told = msgspec.msgpack.encode(index)
-            self._file.write(told + len(told).to_bytes(8, "little") + _MAGIC)
-            self._file.close()
-            place = Path(self._temporary)
-            place.replace(place.parent / (self._identity.name + _SUFFIX))
-            self._file = None
-            _make_room(place.parent, self._wall())
+            self._draft.keep(self._identity.name + _SUFFIX, msgspec.msgpack.encode(index), self._wall())
+            self._draft = None
         except (OSError, ValueError, msgspec.MsgspecError):
             self.drop()
 
     def drop(self) -> None:
         """What was written is of no use."""
-        if self._file is not None or self._temporary:
-            with contextlib.suppress(OSError):
-                if self._file is not None:
-                    self._file.close()
-                Path(self._temporary).unlink(missing_ok=True)
-        self._file, self._temporary = None, ""
+        if self._draft is not None:
+            self._draft.drop()
+        self._draft = None
 
     def _write(self) -> None:
-        assert self._file is not None
+        assert self._draft is not None
         assert self._status is not None
         parsed, self._gathered = self._gathered, Parsed()
         out = bytearray()
         try:
             blocks = [_rows(block, out) for block in parsed.blocks]
-            offset = self._file.tell()
-            if offset + len(out) > self._most_bytes:
+            offset = self._draft.file.tell()
+            if offset + len(out) > cache_folder.most_bytes():
                 self.drop()
                 return
-            self._file.write(out)
+            self._draft.file.write(out)
         except (OSError, ValueError):
             self.drop()
             return
@@ -328,46 +286,3 @@ def _rows(block: Block, out: bytearray) -> _Rows:
         block.step_key,
         block.time_kind,
     )
-
-
-def _room_bytes() -> int:
-    try:
-        return int(float(os.environ.get("TRAINMON_CACHE_MB", "")) * (1 << 20))
-    except (ValueError, OverflowError):
-        return _DEFAULT_MB << 20
-
-
-def _own_folder() -> Path:
-    """The folder, made if need be. Raises OSError when it is another's or open to others."""
-    place = folder()
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = place.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise PermissionError(f"{place} is not private to this user")
-    return place
-
-
-def _make_room(place: Path, now: float) -> None:
-    """Lets go of the entries that were longest unused, and of what a crash has left."""
-    entries = [(entry.stat(follow_symlinks=False), entry.path) for entry in os.scandir(place)]
-    for found, path in entries:
-        if path.endswith(".tmp") and now - found.st_mtime > _STALE_S:
-            Path(path).unlink(missing_ok=True)
-    kept = sorted(
-        ((found, path) for found, path in entries if path.endswith(_SUFFIX)), key=lambda one: -one[0].st_mtime
-    )
-    total = 0
-    for found, path in kept:
-        total += found.st_size
-        if total > _room_bytes():
-            Path(path).unlink(missing_ok=True)
-
-
-def clear() -> int:
-    """Removes every entry; how many there were."""
-    count = 0
-    with contextlib.suppress(OSError):
-        for path in folder().glob("*" + _SUFFIX):
-            path.unlink(missing_ok=True)
-            count += 1
-    return count
