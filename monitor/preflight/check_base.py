@@ -19,7 +19,10 @@ class Seen:
     framework: Framework | None = None
 
 
-def teller(name: str, title: str) -> Callable[..., CheckResult]:
+Say = Callable[..., CheckResult]
+
+
+def teller(name: str, title: str) -> Say:
     """What makes the results of the check ``preflight.NAME``: verdict, what, why, what next."""
 
     def say(verdict: Verdict, what: str, why: str = "", then: str = "") -> CheckResult:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from trainmon.monitor.preflight.flatten import Flat
+from trainmon.monitor.preflight.flatten import Flat, Value
 
 
 @dataclass(frozen=True, slots=True)
 class Framework:
     """`marks`: keys of which `least` must be there; `logs`: signals of the first screen that it logs by default;
-    `switches`: signal -> (key that turns it on, what to write)."""
+    `switches`: signal -> (key that turns it on, what to write); `defaults`: what it does where it is not told, under
+    the names of a plan."""
 
     name: str
     marks: tuple[str, ...]
     least: int
     logs: tuple[str, ...]
     switches: dict[str, tuple[str, str]]
+    defaults: dict[str, Value] = field(default_factory=dict)
 
 
 # From the trainers' public documentation and sources of 2024-2026.
@@ -32,6 +34,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
             "grad.zero_fraction": ("log_num_zeros_in_grad", "--log-num-zeros-in-grad"),
             "moe.load": ("moe_per_layer_logging", "--moe-per-layer-logging"),
         },
+        {"clip": 1.0, "beta2": 0.999, "log_interval": 100.0},
     ),
     Framework(
         "torchtitan",
@@ -39,6 +42,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
         2,
         ("loss.train", "grad.norm", "sys.tokens_per_second", "sys.peak_memory", "sys.mfu"),
         {"optim.lr": ("metrics/enable_tensorboard", "enable_tensorboard or enable_wandb under [metrics]")},
+        {"clip": 1.0, "precision": "bfloat16", "log_interval": 10.0, "warmup_steps": 200.0},
     ),
     Framework(
         "HF Trainer",
@@ -49,6 +53,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
             "sys.tokens_per_second": ("include_num_input_tokens_seen", "include_num_input_tokens_seen"),
             "sys.peak_memory": ("", "skip_memory_metrics=False gives it at the end only; log it in a callback"),
         },
+        {"clip": 1.0, "beta2": 0.999, "log_interval": 500.0},
     ),
     Framework(
         "OLMo",
@@ -107,6 +112,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
         2,
         ("loss.train", "optim.lr", "sys.step_time"),
         {"grad.norm": ("", "log engine.get_global_grad_norm()")},
+        {"clip": 0.0, "log_interval": 10.0},
     ),
     Framework(
         "nanoGPT",
@@ -117,6 +123,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
             "grad.norm": ("", "print the value that clip_grad_norm_ returns"),
             "optim.lr": ("wandb_log", "wandb_log=True"),
         },
+        {"clip": 1.0, "beta2": 0.95, "warmup_steps": 2000.0, "precision": "bfloat16"},
     ),
 )
 

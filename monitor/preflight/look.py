@@ -17,7 +17,7 @@ from trainmon.monitor.preflight.check_base import Seen
 from trainmon.monitor.preflight.checks import CHECKS
 from trainmon.monitor.preflight.flatten import Flat, UnreadableConfigError, flatten
 from trainmon.monitor.preflight.frameworks import framework_of
-from trainmon.monitor.preflight.plan import Plan, plan_of
+from trainmon.monitor.preflight.plan import Plan, plan_of, with_defaults
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.opening import NotRegular, open_regular
 from trainmon.tails.record import NoteKind
@@ -83,6 +83,8 @@ def look(target: str, cwd: Path, given: dict[str, float]) -> Preflight:
     for name, number in given.items():
         plan.values[name], plan.said[name] = number, "the command line"
     framework = framework_of(merged)
+    if framework is not None and plan.number("peak_lr"):
+        with_defaults(plan, framework.name, framework.defaults)
     logged = None if run is None else frozenset(key.signal for key in run.series)
     checks = tuple(check(plan, Seen(logged, framework)) for check in CHECKS)
     is_known = bool(merged) or run is not None

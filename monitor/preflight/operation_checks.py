@@ -23,7 +23,8 @@ def checkpoints(plan: Plan, _seen: Seen) -> CheckResult:
     """The checkpoint interval against the expected time between failures: Young's interval."""
     say = teller("checkpoints", "Checkpoint Interval")
     interval = plan.number("checkpoint_interval")
-    if plan.values.get("checkpoint_interval") is False or interval == 0:
+    is_off = plan.values.get("saves") is False or plan.word("saves") == "no"
+    if is_off or plan.values.get("checkpoint_interval") is False or interval == 0:
         return say(Verdict.FAIL, "no checkpoints", "a crash loses the whole run", "save one at least every hour")
     if interval is None and (each := plan.number("saves_per_epoch")):
         return say(Verdict.NO_DATA, f"{each:g} an epoch; how long an epoch takes is not told")
@@ -76,7 +77,7 @@ def evaluation(plan: Plan, _seen: Seen) -> CheckResult:
     if interval is None or interval <= 0:
         why = "without held-out loss, over-fitting and a broken data order look like progress"
         return say(Verdict.WARN, "no evaluation told", why, "evaluate every 0.5-2% of the steps")
-    if total is None:
+    if not total:
         return say(Verdict.NO_DATA, f"every {interval:,.0f} steps; the total is not told")
     share = interval if interval < 1 else interval / total
     what = f"every {share * total:,.0f} steps ({share:.2%} of the run)"

@@ -30,7 +30,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "decay_lr": ("decay_lr",),
     "batch_size": FACT_NAMES["batch_size"],
-    "micro_batch": FACT_NAMES["train_batch_size"],
+    "micro_batch": (*FACT_NAMES["train_batch_size"], "local_batch_size"),
     "accumulation": FACT_NAMES["gradient_accumulation_steps"],
     "tokens_per_batch": FACT_NAMES["tokens_per_batch"],
     "seq_length": FACT_NAMES["seq_length"],
@@ -42,6 +42,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "checkpoint_interval": (
         *(*FACT_NAMES["checkpoint_interval"], "checkpoint/interval", "every_n_train_steps", "checkpointing_steps"),
     ),
+    "saves": ("enable_checkpoint", "enable_checkpointing", "save_strategy", "checkpoint/enable"),
     "saves_per_epoch": ("saves_per_epoch",),
     "evals_per_epoch": ("evals_per_epoch",),
     "eval_strategy": ("eval_strategy", "evaluation_strategy"),
@@ -54,7 +55,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "val_interval",
         "steps_per_eval",
     ),
-    "log_interval": ("log_interval", "logging_steps", "log_freq", "log_every", "log_every_n_steps", "steps_per_print"),
+    "log_interval": (
+        *("log_interval", "logging_steps", "log_freq", "log_every", "log_every_n_steps", "steps_per_print"),
+        "console_log_interval",
+    ),
     "optimizer": FACT_NAMES["optimizer"],
     "beta2": ("beta2", "adam_beta2", "betas/1", "b2"),
     "weight_decay": ("weight_decay", "wd"),
@@ -75,17 +79,22 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 # A model's size in its name: Llama-8B, 1.1b, 124M; not 8x7B, whose size is not 7B.
 _SIZE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,2})?)([bm])(?![a-z0-9])", re.I)
 _NAMED = ("flavor", "model_name", "model_flavor")
-_FINE_TUNED = ("base_model", "model_name_or_path", "pretrained_model_name_or_path", "adapter", "lora_r")
+_FINE_TUNED = {
+    "an adapter": ("adapter", "lora_r", "lora_alpha", "lora_rank", "peft_type", "use_peft"),
+    "all weights": ("base_model", "model_name_or_path", "pretrained_model_name_or_path"),
+}
 _NOT_TOTALS = ("eval", "valid", "test", "checkpoint", "profil", "warm", "log", "save")
 
 
 @dataclass(slots=True)
 class Plan:
-    """`values`: name -> what is planned; `said`: name -> the key (and file) that said so, or how it was derived."""
+    """`values`: name -> what is planned; `said`: name -> the key (and file) that said so, or how it was derived.
+    `tunes`: of a model that is trained further, ``an adapter`` or ``all weights``; "" for pretraining."""
 
     values: dict[str, Value] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     flat: Flat = field(default_factory=dict)
+    tunes: str = ""
 
     def number(self, name: str) -> float | None:
         """The number planned for `name`; None where there is none. A switch is no number."""
@@ -104,7 +113,8 @@ class Plan:
 
 
 def plan_of(flat: Flat, given: Mapping[str, float | str] | None = None) -> Plan:
-    """The plan in a flat configuration; `given`: facts that are known from elsewhere, weaker than it."""
+    """The plan in a flat configuration; `given`: facts that are known from elsewhere, weaker than it. What a trainer
+    does unless it is told comes by `with_defaults`."""
     plan = Plan(flat=flat)
     by_last: dict[str, list[str]] = {}
     for key in flat:
@@ -129,6 +139,14 @@ def plan_of(flat: Flat, given: Mapping[str, float | str] | None = None) -> Plan:
             plan.said[name] = "the log"
     _derive(plan, flat, by_last)
     return plan
+
+
+def with_defaults(plan: Plan, trainer: str, defaults: Mapping[str, Value]) -> None:
+    """What `trainer` does where its configuration is silent, so that silence is not taken for "off"."""
+    for name, value in defaults.items():
+        is_told = name == "warmup_steps" and "warmup_ratio" in plan.values
+        if name not in plan.values and not is_told:
+            plan.values[name], plan.said[name] = value, f"default of {trainer}"
 
 
 def _may_be(name: str, key: str) -> bool:
@@ -205,9 +223,11 @@ def _derive(plan: Plan, flat: Flat, by_last: dict[str, list[str]]) -> None:
     if hidden and layers and not plan.number("num_experts"):
         vocabulary = plan.number("vocab_size") or 0.0
         # 12 L d^2 of attention and feed-forward weights, and the embedding (Kaplan et al. 2020, table 1).
-        plan.derive("parameters", 12 * layers * hidden**2 + vocabulary * hidden, "12 x layers x width^2 + embedding")
+        how = "12 x layers x width^2" + (" + embedding" if vocabulary else ", without embedding")
+        plan.derive("parameters", 12 * layers * hidden**2 + vocabulary * hidden, how)
     # A model that is tuned further is not held against recipes of pretraining.
-    if not any(name in by_last for name in _FINE_TUNED):
+    plan.tunes = next((kind for kind, names in _FINE_TUNED.items() if any(name in by_last for name in names)), "")
+    if not plan.tunes:
         names = (flat[key] for name in _NAMED for key in by_last.get(name, []))
         sizes = (_SIZE.search(name) for name in names if isinstance(name, str))
         found = next((size for size in sizes if size), None)

@@ -8,6 +8,11 @@ import math
 # Llama 3 405B (Grattafiori et al. 2024, table 5: 419 unexpected ones in 54 days on 16,384 H100).
 GPU_HOURS_PER_FAILURE = (13_600.0, 50_700.0)
 FAILURE_SOURCE = "OPT-175B and Llama 3 405B: one interruption in 14,000 to 51,000 GPU-hours"
+# Peak learning rates with Adam of models that were trained further: lowest, highest, where from.
+TUNING_LR: dict[str, tuple[float, float, str]] = {
+    "all weights": (5e-6, 5e-5, "Tulu 3, Llama 2-Chat, Zephyr"),
+    "an adapter": (5e-5, 4e-4, "LoRA: Hu et al. 2021; QLoRA: Dettmers et al. 2023"),
+}
 # bf16 peak FLOP/s of a card without sparsity, from the makers' data sheets.
 PEAK_FLOPS: dict[str, float] = {
     "h200": 989e12, "h100": 989e12, "h800": 989e12, "gh200": 989e12, "b200": 2250e12, "a100": 312e12, "a800": 312e12,

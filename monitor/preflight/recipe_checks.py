@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from trainmon.monitor.detectors.recipes import recipe_batch_tokens, recipe_peak_lr
+from trainmon.monitor.detectors.recipes import critical_batch_tokens, recipe_batch_tokens, recipe_peak_lr
 from trainmon.monitor.finding import CheckResult, Verdict
-from trainmon.monitor.preflight.check_base import FACTOR, Seen, count, teller
+from trainmon.monitor.preflight.check_base import FACTOR, Say, Seen, count, teller
 from trainmon.monitor.preflight.plan import Plan
+from trainmon.monitor.preflight.published import TUNING_LR
 
 _LR_SPREAD = 3.0  # published families lie up to 3x above the fit
 _SHORT_STEPS = 2_000.0
+_FAMILIES = "GPT-3, Llama, OLMo, Pythia"
 
 
 def warm_up(plan: Plan, _seen: Seen) -> CheckResult:
@@ -41,12 +43,13 @@ def peak_lr(plan: Plan, _seen: Seen) -> CheckResult:
     peak, size = plan.number("peak_lr"), plan.number("active_parameters") or plan.number("parameters")
     if peak is None:
         return say(Verdict.NO_DATA, "no learning rate told")
+    if plan.tunes and _is_adam(plan):
+        return _tuning_lr(say, peak, plan.tunes)
     if size is None or size < 1e6:
         return say(Verdict.NO_DATA, f"{peak:g}; the model's size is not told")
     usual = recipe_peak_lr(size)
     low, high = usual / _LR_SPREAD, usual * _LR_SPREAD
-    families = "GPT-3, Llama, OLMo, Pythia"
-    why = f"published runs of {count(size)} parameters ({families}) use {low:.1e} to {high:.1e} with Adam"
+    why = f"published runs of {count(size)} parameters ({_FAMILIES}) use {low:.1e} to {high:.1e} with Adam"
     if not _is_adam(plan):
         return say(Verdict.NOT_APPLICABLE, f"{peak:g}; the ranges are those of Adam, not of {plan.word('optimizer')}")
     if peak > high * 1.5:
@@ -56,6 +59,16 @@ def peak_lr(plan: Plan, _seen: Seen) -> CheckResult:
             Verdict.WARN, f"{peak:g} is low", f"{why}; fine-tuning uses less", f"for pretraining try {usual:.1e}"
         )
     return say(Verdict.PASS, f"{peak:g}{', a little above these' if peak > high else ''}", why)
+
+
+def _tuning_lr(say: Say, peak: float, tunes: str) -> CheckResult:
+    low, high, source = TUNING_LR[tunes]
+    why = f"published tuning of {tunes} uses {low:.0e} to {high:.0e} ({source})"
+    if peak > FACTOR * high:
+        return say(Verdict.WARN, f"{peak:g} is high for training further", why, f"try {high:.0e} or less")
+    if peak < low / FACTOR:
+        return say(Verdict.WARN, f"{peak:g} is low for training further", why, f"try {low:.0e} or more")
+    return say(Verdict.PASS, f"{peak:g}", why)
 
 
 def batch(plan: Plan, _seen: Seen) -> CheckResult:
@@ -70,7 +83,11 @@ def batch(plan: Plan, _seen: Seen) -> CheckResult:
     if size is None or size < 1e6:
         return say(Verdict.NO_DATA, f"{tokens:,.0f} tokens; the model's size is not told")
     low, high = recipe_batch_tokens(size)
-    why = f"published runs of {count(size)} parameters use {count(low)} to {count(high)} tokens a batch"
+    why = (
+        f"published runs of {count(size)} parameters ({_FAMILIES}) use {count(low)} to {count(high)} tokens a batch;"
+        f" the critical batch is {count(critical_batch_tokens(4.0))} at a loss of 4 and"
+        f" {count(critical_batch_tokens(2.5))} at 2.5 (Kaplan et al. 2020)"
+    )
     if tokens > high * FACTOR:
         return say(Verdict.WARN, f"{tokens:,.0f} tokens is large", why, f"more steps of {count(high)} learn more")
     if tokens < low / FACTOR:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from trainmon.monitor.preflight.check_base import Seen
 from trainmon.monitor.preflight.checks import CHECKS
 from trainmon.monitor.preflight.flatten import Flat, UnreadableConfigError, flatten
 from trainmon.monitor.preflight.frameworks import FRAMEWORKS, framework_of
+from trainmon.monitor.preflight.look import look
 from trainmon.monitor.preflight.plan import plan_of
 from trainmon.monitor.preflight.published import best_interval_s, failures_apart_s
 
@@ -287,3 +289,47 @@ def test_a_file_without_training_settings_is_not_blamed_for_them(tmp_path: Path,
     assert "[WARN]" not in made.stdout
     assert made.returncode == (0 if "bf16" in content else 2)
     assert bool(made.stderr) == (made.returncode == 2)
+
+
+SILENT = {  # a trainer's own default counts where its configuration is silent
+    "nanogpt.py": (
+        "max_iters = 600000\nblock_size = 1024\nn_layer = 12\nn_head = 12\nn_embd = 768\nlearning_rate = 6e-4\n"
+        "eval_interval = 1000\nlog_interval = 1\nbatch_size = 12\ngradient_accumulation_steps = 40\n",
+        {"warm_up": Verdict.PASS, "clip": Verdict.PASS, "precision": Verdict.PASS, "peak_lr": Verdict.PASS},
+    ),
+    "titan.toml": (
+        '[job]\ndump_folder = "x"\n[training]\nsteps = 10000\nlocal_batch_size = 1\nseq_len = 8192\n'
+        '[optimizer]\nlr = 3e-4\n[model]\nflavor = "8B"\n[checkpoint]\nenable_checkpoint = false\ninterval = 500\n'
+        "[metrics]\nlog_freq = 1\n",
+        {"precision": Verdict.PASS, "clip": Verdict.PASS, "checkpoints": Verdict.FAIL, "peak_lr": Verdict.PASS},
+    ),
+    "sft.json": (
+        '{"model_name_or_path": "x/Llama-8B", "learning_rate": 1e-3, "output_dir": "x", "logging_steps": 1,'
+        ' "per_device_train_batch_size": 4, "save_steps": 500, "max_steps": 5000}',
+        {"warm_up": Verdict.WARN, "peak_lr": Verdict.WARN, "clip": Verdict.PASS},
+    ),
+    "lora.yaml": (
+        "base_model: x/Llama-8B\nadapter: lora\nlora_r: 16\nlearning_rate: 2.0e-4\nsequence_len: 4096\n"
+        "micro_batch_size: 2\nwarmup_steps: 100\nmax_steps: 3000\nsave_strategy: 'no'\n",
+        {"warm_up": Verdict.PASS, "peak_lr": Verdict.PASS, "checkpoints": Verdict.FAIL},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_silence_is_the_trainers_default(tmp_path: Path, name: str) -> None:
+    text, expected = SILENT[name]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    found = {each.id.removeprefix("preflight."): each for each in look(name, tmp_path, {"world_size": 8.0}).checks}
+    assert {check: found[check].verdict for check in expected} == expected, found
+
+
+def test_recommendations_are_ranges_with_their_source(tmp_path: Path) -> None:
+    (tmp_path / "nanogpt.py").write_text(SILENT["nanogpt.py"][0], encoding="utf-8")
+    (tmp_path / "lora.yaml").write_text(SILENT["lora.yaml"][0], encoding="utf-8")
+    plan = {each.id: each.why for each in look("nanogpt.py", tmp_path, {}).checks}
+    for check in ("preflight.peak_lr", "preflight.batch"):
+        assert re.search(r"GPT-3.* use \S+ to \S+", plan[check]), plan[check]
+    assert "Kaplan et al. 2020" in plan["preflight.batch"]
+    tuned = {each.id: each.why for each in look("lora.yaml", tmp_path, {}).checks}
+    assert "an adapter uses 5e-05 to 4e-04 (LoRA" in tuned["preflight.peak_lr"]
