@@ -44,7 +44,7 @@ attend() { # mount: says what changes in the files on it, and that it answers
     done 2>/dev/null
     echo "H $1"
     still=$((still + 1))
-    if [ "$still" -lt 40 ]; then sleep 0.25; else sleep 2; fi
+    if [ "$still" -ge 40 ]; then sleep 2; else sleep 0.25 2>/dev/null || sleep 1; fi
   done
 }
 

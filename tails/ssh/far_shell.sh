@@ -31,7 +31,12 @@ case $(stat -c %.9Y / 2>/dev/null) in
 *[0-9].[0-9]*) mtime=%.9Y ;; # GNU: to the nanosecond
 esac
 form="%d %i %s $mtime %f"
-seeks=$(printf abcd | dd iflag=skip_bytes,count_bytes,fullblock skip=1 count=2 bs=8 2>/dev/null)
+seeks= # whether dd can begin anywhere
+counts= # and says how many bytes there were
+case $(printf abcd | dd iflag=skip_bytes,count_bytes,fullblock skip=1 count=2 bs=8 2>&1) in
+bc*"2 byte"*) seeks=1 counts=1 ;;
+bc*) seeks=1 ;;
+esac
 follows=
 case $(tail --version </dev/null 2>/dev/null) in
 *coreutils*) follows=1 ;;
@@ -143,7 +148,7 @@ tell() { # number paths: what is new of them; forgets `known` when one of them i
 pour() { # path offset count: so many bytes, with zeros where the file has no more; sets `got` to how many were there
   got=$3
   if [ "$3" -eq 0 ]; then return; fi
-  if [ "$seeks" = bc ]; then
+  if [ -n "$counts" ]; then
     said=$(dd if="$1" bs=131072 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock 2>&1 >&3)
     case $said in
     *"$newline$3 byte"*) return ;;
@@ -155,7 +160,14 @@ pour() { # path offset count: so many bytes, with zeros where the file has no mo
     esac
     head -c $(($3 - got)) /dev/zero
   else
-    { tail -c +$(($2 + 1)) -- "$1" | head -c "$3"; cat /dev/zero; } 2>/dev/null | head -c "$3"
+    {
+      if [ -n "$seeks" ]; then
+        dd if="$1" bs=131072 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock
+      else
+        tail -c +$(($2 + 1)) -- "$1" | head -c "$3"
+      fi
+      cat /dev/zero
+    } 2>/dev/null | head -c "$3"
   fi
 }
 

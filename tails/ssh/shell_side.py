@@ -326,7 +326,7 @@ class ShellSide:
             return
         data = piece.data[overlap:]
         polled.offset += len(data)
-        polled.tail = (polled.tail + data)[-_OVERLAP_BYTES:]
+        polled.tail = (polled.tail + data[-_OVERLAP_BYTES:])[-_OVERLAP_BYTES:]
         polled.told = status
         if data and status.mtime_ns % _SECOND_NS == 0:  # coarse time stamps: a change may not show in them
             polled.check_again_at = self._clock.monotonic() + 1.5
