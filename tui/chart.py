@@ -153,12 +153,17 @@ def _title(chart: Chart, width: int, glyphs: Glyphs) -> Line:
         line.append(Span(f"{worst.glyph} ", worst.style))
     line.append(Span(chart.title, "title"))
     if chart.value:
-        line.append(Span(f" {chart.value}", "value"))
+        value = chart.value
+        if chart.unit and width_of(line) + 1 + len(value) > width:  # the unit is the lesser half
+            value = value.replace(f" {chart.unit}", "")
+        line.append(Span(f" {value}", "value"))
     if chart.change and width_of(line) + len(chart.change) < width:  # half a number says nothing
         line.append(Span(f" {chart.change}", "muted"))
     if chart.beside and (room := width - width_of(line) - 3) > 8:
         line.append(Span(f" {glyphs.dot} {clip(chart.beside, room, glyphs.ellipsis)}", "muted"))
-    return [Span(clip(span.text, width, glyphs.ellipsis), span.fg) for span in cut(line, width)]
+    if width_of(line) > width > 1:
+        return [*cut(line, width - 1), Span(glyphs.ellipsis, "muted")]
+    return cut(line, width)
 
 
 def _x_axis(chart: Chart, ends: tuple[float, float], scale: Scale, gutter: int, across: int, glyphs: Glyphs) -> Line:

@@ -111,6 +111,8 @@ class ChartView:
 
 def reading(chart: Chart, cursor: float) -> str:
     """The value of the first curve that is nearest to x = `cursor`, and where it is; with what it stands for."""
+    if not chart.curves:
+        return ""
     curve = chart.curves[0]
     if (ends := curve.range) is not None:
         near = (ends[1] - ends[0]) / MOST_BINS * 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainmon.monitor.finding import Verdict
@@ -85,6 +85,8 @@ def _right(text: Callable[[Row], str], style: str = "text") -> _Draw:
 def _state(cell: Cell) -> Line:
     state = cell.row.run.state
     style = "fail" if state in FAILED else "text"
+    if cell.width < 3:
+        return [Span(fit(cell.glyphs.states[state], cell.width), style)]
     return [Span(fit(f"{cell.glyphs.states[state]} {state.value}", cell.width, cell.glyphs.ellipsis), style)]
 
 
@@ -116,6 +118,8 @@ def _loss(cell: Cell) -> Line:
     run = cell.row.run
     view = run.series.get(SignalKey("loss.train"))
     value = numbers.plain(view.last) if view else numbers.MISSING
+    if cell.width <= 6:
+        return [Span(fit(value, cell.width, cell.glyphs.ellipsis, right=True), _loss_style(run))]
     if view is None or cell.sparks is None:
         spark = sparkline_of(run, cell.width - 7, cell.glyphs)
     else:
@@ -189,6 +193,16 @@ COLUMNS: tuple[Column, ...] = (
     Column("verdict", 16, 0, _verdict, grow=6),
     Column("age", AGE_CELLS, 0, _age, right=True),
 )
+# In little room a run's state is its sign, and its loss a number: what is wrong comes first.
+_BRIEF = tuple(
+    replace(column, title=" ", width=1, grow=0)
+    if column.title == "state"
+    else replace(column, title="loss", width=6, grow=0, right=True)
+    if column.title == "  loss"
+    else column
+    for column in COLUMNS
+)
+_NARROW = 72
 _MARGIN = 2  # cursor or pin
 
 
@@ -196,12 +210,13 @@ _MARGIN = 2  # cursor or pin
 def layout(width: int) -> tuple[tuple[Column, int], ...]:
     """The columns that fit into `width` cells and how wide each is, in the order of the table."""
     room = width - _MARGIN
-    kept = [column for column in COLUMNS if column.keep == 0]
-    for column in sorted((column for column in COLUMNS if column.keep), key=lambda column: column.keep):
+    columns = COLUMNS if width >= _NARROW else _BRIEF
+    kept = [column for column in columns if column.keep == 0]
+    for column in sorted((column for column in columns if column.keep), key=lambda column: column.keep):
         if _needed(kept) + column.width + 1 > room:
             break
         kept.append(column)
-    kept.sort(key=COLUMNS.index)
+    kept.sort(key=columns.index)
     widths = {column.title: column.width for column in kept}
     spare = room - _needed(kept)
     while spare > 0:

@@ -119,7 +119,12 @@ def apart_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[Ch
         if not ends:
             continue
         window = (min(a for a, _ in ends), max(b for _, b in ends))
-        for place, (curve, alone) in made:
+        known = dict(made)
+        for place in range(len(runs)):
+            if place not in known:
+                charts.append(Chart(f"{_title(signal)}: not logged", (), (signal, window), letter(place), x_name=axis))
+                continue
+            curve, alone = known[place]
             chart = _chart(signal, (curve,), (axis, window, alone.key), letter(place), axis)
             charts.append(
                 replace(chart, window=window, value=alone.value, shades=alone.shades if axis == "step" else ())
@@ -142,11 +147,21 @@ def _curve(
 def _chart(signal: str, curves: tuple[Curve, ...], key: tuple[object, ...], number: str, axis: str) -> Chart:
     known = BY_ID[signal]
     clip_start = signal == "loss.train"
-    title = known.title.removeprefix("training ")
     least = 0.1 if known.group == "System" else 0.0
     return Chart(
-        title, curves, key, number=number, unit=known.unit, x_name=axis, clip_start=clip_start, least_span=least
+        _title(signal),
+        curves,
+        key,
+        number=number,
+        unit=known.unit,
+        x_name=axis,
+        clip_start=clip_start,
+        least_span=least,
     )
+
+
+def _title(signal: str) -> str:
+    return BY_ID[signal].title.removeprefix("training ")
 
 
 _TABLE = (

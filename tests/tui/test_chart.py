@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tui import sample
@@ -172,6 +172,7 @@ def test_places_never_overlap_and_stay_inside(count: int, width: int, height: in
         taken |= here
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(12, 90), max_size=4), st.integers(12, 90))
 def test_a_picture_does_not_depend_on_what_was_drawn_before(before: list[int], width: int) -> None:
     """Labels of other widths, outliers and a first descent: all that the scale is made of."""

@@ -66,6 +66,7 @@ class CompareScreen(Charted):
             self._drawn_axis = axis
             self.grid.look(replace(self.grid.view, stretch=None, follow=False, cursor=None))
         self.query_one("#head", TextLines).show([self._head([run.name for run in runs], axis, width)])
+        self.grid.across = len(runs) if self.apart else 0
         charts = (apart_charts if self.apart else overlay_charts)(runs, axis, self.glyphs)
         self.query_one("#charts", ChartGrid).show(charts, nothing="none of these runs logs loss, gradient norm or time")
         table = end_table(runs, axis, width, self.glyphs) if runs else []

@@ -85,7 +85,7 @@ class FleetScreen(MonitorScreen):
         if spare < _PREVIEW_ROWS or row is None:
             return
         self.sized(self.query_one("#preview"), height=spare)
-        side = max(32, min(56, width * 36 // 100))
+        side = max(32, min(max(56, width // 4), width * 36 // 100))
         triage = self.query_one("#triage", TriagePane)
         self.sized(triage, width=side)
         if self._previewed is None or self._previewed[0] is not row.run:

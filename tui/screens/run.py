@@ -90,7 +90,7 @@ class RunScreen(RunCharted):
         if compact:
             self._fit(run)
         else:
-            side = max(32, min(56, width * 36 // 100))
+            side = max(32, min(max(56, width // 4), width * 36 // 100))
             self.sized(self.triage, width=side)
             self.sized(self.alerts, height=max(4, min(len(run.episodes) + 1, height // 4)))
             self.triage.show(run.triage, self.run_id, run_extra(run, side - 2, self.glyphs))

@@ -9,6 +9,7 @@ from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, TriageStep
 from trainmon.tui import evidence, keys
 from trainmon.tui.chart_view import ChartView
 from trainmon.tui.columns import VERDICT_STYLES
+from trainmon.tui.compact import action_lines
 from trainmon.tui.limits import limit_lines
 from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
@@ -61,7 +62,10 @@ class TriageScreen(RunCharted):
             return
         lines = self._detail(run, step, width)
         detail = self.query_one("#detail", TextLines)
-        self.sized(detail, height=min(len(lines), max(4, height - 14)))
+        rows = max(6, height - 14)
+        if len(lines) > rows:  # what to do is cut last
+            lines = [lines[0], *action_lines(run, step, width, rows - 1, self.glyphs)]
+        self.sized(detail, height=min(len(lines), rows))
         detail.show(lines)
         found = evidence.of_step(run, step)
         if self.grid.view == ChartView():

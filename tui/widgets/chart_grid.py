@@ -77,6 +77,7 @@ class ChartGrid(FlatWidget, can_focus=True):
         self.enlarged = ""
         self.cursor = 0
         self.nothing = ""
+        self.across = 0
         self.view = ChartView()
         self.foot_shown = True
         self.left_out: tuple[Chart, ...] = ()
@@ -185,7 +186,7 @@ class ChartGrid(FlatWidget, can_focus=True):
         shown, packed, listed = self._choose(width, height)
         whole = self._whole()
         foot = [*self._packed(packed, width), *self._listed(listed, width)]
-        places = arrange(len(shown), width, height - len(foot), self._min_height(height))
+        places = arrange(len(shown), width, height - len(foot), self._min_height(height), self.across)
         self._places = list(zip(places, shown, strict=False))
         strips = look_of(self).strips(foot, width)
         plan = (width, height, tuple(places), len(foot))
@@ -211,7 +212,7 @@ class ChartGrid(FlatWidget, can_focus=True):
         if self.enlarged:
             return [chart for chart in self.charts if chart.number == self.enlarged], [], []
         if not self.foot_shown:
-            fits = len(arrange(len(self.charts), width, height, self._min_height(height)))
+            fits = len(arrange(len(self.charts), width, height, self._min_height(height), self.across))
             kept = {chart.number for chart in self._urgent()[: max(1, fits)]}
             self.left_out = tuple(chart for chart in self.charts if chart.number not in kept)
             return [chart for chart in self.charts if chart.number in kept], [], []
@@ -219,11 +220,11 @@ class ChartGrid(FlatWidget, can_focus=True):
         listed = list(self.absent) if roomy else []
         packed: list[Chart | Absent] = [] if roomy else list(self.absent)
         rows = math.ceil(len(packed) / max(1, width // _PACKED_WIDTH))
-        fits = len(arrange(len(self.charts), width, height - len(listed) - rows, self._min_height(height)))
+        fits = len(arrange(len(self.charts), width, height - len(listed) - rows, self._min_height(height), self.across))
         if fits < len(self.charts):
             # the entries of those left out take room themselves
             rows = math.ceil((len(self.charts) - fits + len(packed)) / max(1, width // _PACKED_WIDTH))
-            fits = len(arrange(fits, width, height - len(listed) - rows, self._min_height(height)))
+            fits = len(arrange(fits, width, height - len(listed) - rows, self._min_height(height), self.across))
         urgent = self._urgent()
         kept = {chart.number for chart in urgent[:fits]}
         left_out = [chart for chart in self.charts if chart.number not in kept]
