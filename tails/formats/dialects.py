@@ -21,6 +21,7 @@ from trainmon.tails.formats.line import Dialect
 from trainmon.tails.formats.lingua import Lingua
 from trainmon.tails.formats.litgpt import LitGpt
 from trainmon.tails.formats.llmc import LlmC
+from trainmon.tails.formats.loggable_bar import LoggableBar
 from trainmon.tails.formats.marian import Marian
 from trainmon.tails.formats.maxtext import MaxText
 from trainmon.tails.formats.megatron import Megatron
@@ -34,6 +35,7 @@ from trainmon.tails.formats.olmo_core import OlmoCore
 from trainmon.tails.formats.rich_bar import RichBar
 from trainmon.tails.formats.torchtitan import TorchTitan
 from trainmon.tails.formats.torchtune import TorchTune
+from trainmon.tails.formats.triples import Triples
 from trainmon.tails.formats.verl import Verl
 from trainmon.tails.formats.wenet import WeNet
 
@@ -59,6 +61,8 @@ DIALECTS: tuple[type[Dialect], ...] = (
     WeNet,
     Marian,
     CatBoost,
+    Triples,
+    LoggableBar,
     EpochBatch,
     Keras,
     Ggml,

@@ -54,6 +54,9 @@ _COUNTED_STEPS = re.compile(
 _BEFORE_COUNT = frozenset({"", "after", "at", "completed", "done", "finished"})
 # "Train Metrics (step 100) - loss: 2.5"
 _STEP_ALONE = re.compile(r"(?:global[ _]?)?(?:step|iter(?:ation)?|update)", re.IGNORECASE)
+# "completed (loss: 2.5)": no group of its own, as "lr(adamw: 1e-3)" is
+_ASIDE = re.compile(r"(?:[a-z]+[ _])?(?:loss|lr|acc|accuracy|ppl|perplexity|reward)", re.IGNORECASE)
+_DEFAULT = re.compile(r"(\w+)=\{\s{0,4}['\"](?:\d+_)?default['\"]?$")  # grad_norm={'0_default': 1.5}
 # "the training loss is", "with loss"
 _FILLERS = re.compile(r"^(?:the|with|a|an|and|current|our)\s+|\s+(?:is|was|of|at|to|now)$", re.IGNORECASE)
 _ABBREVIATION = re.compile(r"\b[A-Za-z]{1,4}\. (?=[A-Za-z])")  # Grad. Norm
@@ -119,6 +122,9 @@ def _key_before(gap: str) -> tuple[str, bool]:
         cut = match.end()
     for match in _WORD_VALUE.finditer(inner, cut):
         cut = match.end()
+    default = _DEFAULT.search(inner, max(0, len(inner) - 100))
+    if default is not None:
+        return default[1], False
     key = _without_symbols(inner[cut:].strip(_TRIM))
     for closing, opening in ((")", "("), ("]", "[")):  # what a bracket closes belongs to what is before
         head, bracket, behind = key.partition(opening)
@@ -256,7 +262,7 @@ class _Scanner:
             self.group, name = group.strip(), inner.strip()
             if not name:
                 self.group, name = "", group.strip()
-            elif _STEP_ALONE.fullmatch(name):
+            elif _STEP_ALONE.fullmatch(name) or (_ASIDE.fullmatch(name) and gap.rstrip().find(" (") >= 0):
                 self.group = ""
         elif ")" in gap or "|" in gap or not name:
             self.group = ""
@@ -306,6 +312,8 @@ def scan(text: str) -> Scan:
     """
     if "#" in text:
         text = _NUMBER_SIGN.sub(r"\1\2 ", text)  # "update #12": as long as before, so that places stay
+    if "`" in text:
+        text = text.replace("`", " ")
     turned = values_first(text)
     if turned is None:
         return _Scanner(text).scan()

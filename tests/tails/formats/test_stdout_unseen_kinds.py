@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.tails.formats.stdout_reading import read, values
+from tests.tails.formats.stdout_reading import fact, read, values
 from trainmon.tails.formats.wrapped import message_of
 
 LOSSES = [3.25, 3.125, 3.0, 2.875]
@@ -138,3 +138,28 @@ def test_a_message_beside_metrics_of_its_own_is_not_read_for_them() -> None:
     record = {"message": "Step 5/300: training loss=2.35", "data": {"step": 5, "train_loss": 2.345678}}
     assert message_of(record) is None
     assert message_of({"message": "step 5 loss 2.5", "attributes": {"dd": 1}}) == "step 5 loss 2.5"
+
+
+def test_a_bar_as_log_lines_counts_in_thousands() -> None:
+    text = "Progress on:train 3.00it/10.0kit rate:1.2it/s remaining:1:20:03 elapsed:00:03 postfix:loss=10.75\n"
+    parsed = read(text + text.replace("3.00it/", "1.25kit/").replace("10.75", "3.25"))
+    assert values(parsed, "loss") == [(3.0, 10.75), (1250.0, 3.25)]
+    assert fact(parsed, "total_steps") == 10000.0
+
+
+def test_step_name_and_value() -> None:
+    parsed = read("0 val 10.9500\n0 hella 0.2450\n0 train 10.950000\n1 train 10.650000\n")
+    assert values(parsed, "train loss") == [(0.0, 10.95), (1.0, 10.65)]
+    assert values(parsed, "val loss") == [(0.0, 10.95)]
+
+
+@pytest.mark.parametrize(
+    ("form", "key"),
+    [
+        ("step {step}/500 completed (loss: {loss})", "loss"),
+        ("step=`{step}`: loss=`{loss}` lr=`0.001`", "loss"),
+        ("step={step} loss={loss} grad_norm={{'0_default': {loss}}} micro_num=4", "grad_norm"),
+    ],
+)
+def test_a_key_behind_other_signs(form: str, key: str) -> None:
+    assert values(read(lines(form)), key) == EVERY_TEN
