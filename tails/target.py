@@ -86,9 +86,9 @@ def _remote(text: str) -> Target | None:
     if jobs is not None:
         address, words = jobs
         if not _SLURM.fullmatch(words):
-            shown = "needs a job id" if words == "slurm:" else f"is no job: {words.removeprefix('slurm:')}"
+            what = "needs a job id" if words == "slurm:" else "names no job"
             raise TargetError(
-                f"slurm: {shown}; write slurm:123456, slurm:123456_7 (array), slurm:me, host:slurm:123456"
+                f"{text}: {what}; write slurm:123456, slurm:123456_7 (array), slurm:me, host:slurm:123456"
             )
         return Target(text, TargetKind.SLURM, words, RemotePath(address, "/") if address is not None else None)
     return Target(text, TargetKind.SSH, remote.path, remote) if remote is not None else None

@@ -12,6 +12,7 @@ from typing import Final
 from trainmon.monitor.slurm.runner import NOT_FOUND, TIMED_OUT, Answer
 from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.ask import AskPiece, HostDownError
+from trainmon.tails.ssh.command import advice, last_line
 from trainmon.tails.ssh.hosts import hosts
 from trainmon.tails.ssh.master import Master
 
@@ -44,7 +45,7 @@ class SshRunner:
         """The answer of `argv`."""
         problem = self._master.prepare()
         if problem:
-            return Answer(_SSH_FAILED, stderr=problem)
+            return Answer(_SSH_FAILED, stderr=f"{problem}; {advice(problem)}")
         words = shlex.join(["sh", "-c", _FIND, "sh", *argv])
         try:
             done = subprocess.run(
@@ -59,4 +60,7 @@ class SshRunner:
             return Answer(TIMED_OUT, stderr=f"no answer within {timeout_s:.0f} s")
         except OSError as error:
             return Answer(NOT_FOUND, stderr=str(error.strerror or error))
+        if done.returncode == _SSH_FAILED:  # ssh's own end, as far as can be told: squeue ends with 1
+            reason = last_line(done.stderr) or "ssh failed"
+            return Answer(_SSH_FAILED, stderr=f"{reason}; {advice(reason)}")
         return Answer(done.returncode, done.stdout[:_MOST_BYTES], done.stderr.decode("utf-8", "replace"))

@@ -141,7 +141,9 @@ class JobWatch:
                 return (), ()
         board = self._scheduler.board
         if board.answered_at is None:
-            return (), (f"{shown}: {board.problem or 'Slurm has not answered'}",)
+            problem = board.problem or "Slurm has not answered"
+            hint = "" if ";" in problem else "; is Slurm there? else name the job's log file"
+            return (), (f"{shown}: {problem}{hint}",)
         if is_mine:
             with self._look_lock:
                 self._scheduler.look_back_at_mine()

@@ -289,7 +289,7 @@ def test_jobs_of_another_host_are_named_by_their_numbers(cluster: Cluster, jobs:
     assert runs[f"array-{array}_2"]["steps"]["last"] == 200
     assert all(file["path"].startswith(f"{sshd.HOST}:/") for run in runs.values() for file in run["files"])
     assert document["problems"] == [
-        "slurm: is no job: x; write slurm:123456, slurm:123456_7 (array), slurm:me, host:slurm:123456",
+        f"{sshd.HOST}:slurm:x: names no job; write slurm:123456, slurm:123456_7 (array), slurm:me, host:slurm:123456",
         f"ssh://{sshd.HOST}/slurm:99999999: Slurm knows no job 99999999; check the number, or name the job's log file",
     ]
 
