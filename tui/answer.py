@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainmon.tui.later import call_after
 from trainmon.tui.thin import draw_now
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Answer:
         is_drawing, self._left = self._left > 0, _FRAMES
         if not is_drawing:
             wait_s = self._drawn_s + _APART_S - self._app.clock.monotonic()
-            self._app.set_timer(max(_FIRST_S, wait_s), self._draw)
+            call_after(self._app, max(_FIRST_S, wait_s), self._draw)
 
     def _draw(self) -> None:
         self._left -= 1
@@ -35,4 +36,4 @@ class Answer:
         if self._app.screen_stack:
             draw_now(self._app.screen)
         if self._left > 0:
-            self._app.set_timer(_APART_S, self._draw)
+            call_after(self._app, _APART_S, self._draw)

@@ -32,6 +32,7 @@ from trainmon.tui.ground import ask_dark
 from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.keymap import KeyMap
+from trainmon.tui.later import call_after
 from trainmon.tui.loading import Pace, read_bytes, words
 from trainmon.tui.look import AsciiFilter, Look, PlainFilter, has_few_colours, prefers_dark
 from trainmon.tui.memory import Memory
@@ -217,7 +218,7 @@ class TrainmonApp(OpeningApp):
             self.poll()
         else:
             self._is_due = True
-            self.set_timer(wait_s, self.poll)
+            call_after(self, wait_s, self.poll)
 
     def poll(self) -> None:
         """Draws the newest snapshot, if it is another than the one on the screen."""

@@ -9,6 +9,7 @@ from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.status import LogLine
 from trainmon.tui import keys
+from trainmon.tui.later import call_after
 from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.of_run import RunBound
@@ -96,7 +97,7 @@ class LogScreen(RunBound):
             return
         self.sought = words
         self.search = self.monitor.source.search_log(line.path, line.line_no, words, by)
-        self.set_timer(_SEARCH_LOOK_S / 10, self._look)
+        call_after(self, _SEARCH_LOOK_S / 10, self._look)
 
     def _look(self) -> None:
         """Whether the search has come to an end; until then, how far it is."""
@@ -108,7 +109,7 @@ class LogScreen(RunBound):
                 f" searching, at line {search.at if search.at > 0 else search.counted}; {self.shown_key('back')} stops"
             )
             self.query_one("#keys", KeyBar).show_message([Span(text, "value")])
-            self.set_timer(_SEARCH_LOOK_S, self._look)
+            call_after(self, _SEARCH_LOOK_S, self._look)
             return
         self.search = None
         self.query_one("#keys", KeyBar).show_message([])
