@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.file_search import FileSearch, Places
-from trainmon.monitor.frame import Frame
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.logbook_watch import LogbookWatch
 from trainmon.monitor.pace import Pace
+from trainmon.monitor.read_again import ReadAgain
+from trainmon.monitor.record_events import record_events
 from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
@@ -66,18 +67,6 @@ _SEARCH_PATIENCE_S: Final = 60.0
 class _Request:
     run: str
     apply: Callable[[WatchedRun], None]
-
-
-def record_events(run: str, emit: Callable[[dict[str, object]], None]) -> Callable[[Frame], None]:
-    """A listener that gives one ``record`` event for each row of the frames it hears."""
-
-    def hear(frame: Frame) -> None:
-        logged = {key: set(frame.logged(key).tolist()) for key in frame.columns}
-        for index, step in enumerate(frame.steps.tolist()):
-            values = {str(key): float(column[index]) for key, column in frame.columns.items() if index in logged[key]}
-            emit({"event": "record", "run": run, "attempt": frame.attempt, "step": step, "values": values})
-
-    return hear
 
 
 def _nothing(_watched: WatchedRun) -> None:
@@ -138,6 +127,9 @@ class Monitor:
         self._attempts: dict[str, int] = {}
         self._runs: dict[str, WatchedRun] = {}
         self._known: dict[str, RunFiles] = {}
+        self._reading_again = ReadAgain(
+            self._clock, lambda run, stretch: self._ask(_Request(run, lambda found: found.show_stretch(stretch)))
+        )
         self._snapshots: dict[str, RunSnapshot] = {}
         self._engines: dict[str, RunEngine] = {}
         self._on_record = on_record
@@ -200,6 +192,15 @@ class Monitor:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
         lines = self._lines_at(path, line_no, _CONTEXT_LINES)
         lines.add_done_callback(lambda done: self._ask(_Request(run, _context(done, path, line_no))))
+
+    def look_closely(self, run: str, first: float, last: float) -> None:
+        """Has what was thinned of the steps from `first` to `last` read again; it comes in a later snapshot."""
+        self._ask(_Request(run, partial(self._read_again, run, first, last)))
+
+    def _read_again(self, run: str, first: float, last: float, watched: WatchedRun) -> None:
+        again = watched.stretch_to_read(first, last)
+        if again is not None:
+            self._reading_again.ask(run, again)
 
     def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
         """Looks for `words` in the whole file, after (by = 1) or before (-1) the line, in a thread of its own."""

@@ -15,10 +15,12 @@ from trainmon.monitor.job import Pulse, patience_s
 from trainmon.monitor.rhythm import Rhythm
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, State
+from trainmon.monitor.zoomed import Again, Stretch, wanted
 from trainmon.tails.clock import Clock
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Parsed
 from trainmon.tails.status import FileStatus, LogLine
+from trainmon.tails.stretch import MOST_BYTES, StepIndex
 from trainmon.tails.text import printable
 
 _KEPT_LINES = 2000
@@ -63,6 +65,8 @@ class WatchedRun:
         self._preview: RunEngine | None = None
         self._judged_at_s = -math.inf
         self._has_new_rows = False  # since it was judged
+        self._places: dict[str, StepIndex] = {}
+        self._stretch: Stretch | None = None
         self._judged_events: tuple[int, ...] = ()
         self._judged_problems: tuple[str, ...] = ()
 
@@ -116,8 +120,11 @@ class WatchedRun:
         path, parsed, status = item.path, item.update.parsed, item.status
         now = self._clock.monotonic()
         caught_up = path in self._caught_up
+        if item.update.restarted:
+            self._places.pop(path, None)
         for block in parsed.blocks:
             self._rhythm.add(block, now, live=caught_up)
+            self._places.setdefault(path, StepIndex()).add(block)
         if not item.update.is_empty and not self.failure:
             self.engine.feed(path, parsed, item.update.restarted)
             self._has_new_rows = True
@@ -155,10 +162,27 @@ class WatchedRun:
         """Whether a preview stands for the history."""
         return self._preview is not None and not self.is_read
 
+    def stretch_to_read(self, first: float, last: float) -> Again | None:
+        """What has to be read again so that the steps from `first` to `last` are drawn by their own values; None where
+        nothing is thinned there, where that was read already, or where it would be too much."""
+        ends = wanted(self._last.series, first, last) if self._last is not None and self.is_read else None
+        if ends is None:
+            return None
+        spans = {path: index.span(*ends, self.files[path].read_bytes) for path, index in self._places.items()}
+        places = {path: span for path, span in spans.items() if span is not None}
+        size = sum(end - begin for begin, end in places.values())
+        return Again(*ends, places) if places and size <= MOST_BYTES else None
+
+    def show_stretch(self, stretch: Stretch) -> None:
+        """From now on these values stand in the place of the bins that they were thinned to."""
+        self._stretch = stretch
+
     def _as_previewed(self, made: RunSnapshot) -> RunSnapshot:
         """`made` with the curves of the preview, while there is one; what was judged so far stays."""
         if self.is_read:
             self._preview = None
+        if self._stretch is not None:
+            made = replace(made, series=self._stretch.put_into(made.series))
         if self._preview is None:
             return made
         steps, series = self._preview.steps, self._preview.series_views(with_scores=False)

@@ -48,3 +48,12 @@ class LiveSource(Protocol):
     def attend(self, runs: frozenset[str]) -> None:
         """These runs are looked at closely: what is new of them is wanted at once."""
         ...
+
+
+@runtime_checkable
+class ReadingSource(Protocol):
+    """A source that can read a log again."""
+
+    def look_closely(self, run: str, first: float, last: float) -> None:
+        """The steps from `first` to `last` are looked at: what was thinned there comes raw in a later snapshot."""
+        ...

@@ -7,6 +7,7 @@ from dataclasses import replace
 from trainmon.tui.axis import AXES, available, next_axis, why_not
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.screens.of_run import RunBound
+from trainmon.tui.source import ReadingSource
 from trainmon.tui.widgets.chart_grid import ChartGrid
 
 _BRIEFLY_S = 2.0  # what the axis says as well
@@ -92,6 +93,13 @@ class Charted(MonitorScreen):
 
 class RunCharted(Charted, RunBound):
     """Of one run."""
+
+    def look_changed(self) -> None:
+        """What was thinned of the stretch is read again from the log, where the axis counts steps."""
+        stretch, run = self.grid.view.stretch, self.run_now()
+        source = self.monitor.source
+        if stretch is not None and run is not None and self.axis() == "step" and isinstance(source, ReadingSource):
+            source.look_closely(run.name, *stretch)
 
     def action_axis(self) -> None:
         """The next axis that the log can fill."""
