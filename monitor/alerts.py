@@ -10,6 +10,7 @@ from typing import Final
 from trainmon.monitor.cause import likely_cause
 from trainmon.monitor.detectors.lineage import Restart
 from trainmon.monitor.finding import Episode, Finding, Incident, Severity
+from trainmon.monitor.fold import Recovered, folded
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.one_rise import told_once
 from trainmon.monitor.signals import BY_ID
@@ -50,12 +51,14 @@ class AlertBook:
     def __init__(self) -> None:
         self._episodes: dict[str, Episode] = {}
         self._open: dict[tuple[str, str, SignalKey], str] = {}
+        self._recovered = Recovered()
 
     def copy(self) -> AlertBook:
         """A book that may go on by itself."""
         other = AlertBook()
         other._episodes = dict(self._episodes)
         other._open = dict(self._open)
+        other._recovered = self._recovered.copy()
         return other
 
     def apply(self, check: str, finding: Finding) -> Episode | None:
@@ -74,7 +77,16 @@ class AlertBook:
         if finding.action == "withdraw":
             del self._episodes[episode.id]
             return episode
-        return self._keep(replace(episode, recovered=True, what=finding.what or episode.what))
+        return self._recover(replace(episode, recovered=True, what=finding.what or episode.what))
+
+    def _recover(self, episode: Episode) -> Episode:
+        """Keeps one that has recovered; of very many the oldest two become one that counts them (`monitor.fold`)."""
+        self._keep(episode)
+        pair = self._recovered.add(episode)
+        if pair is not None and all(name in self._episodes for name in pair):
+            older, newer = self._episodes[pair[0]], self._episodes.pop(pair[1])
+            self._keep(folded(older, newer, _lies_farther_out))
+        return episode
 
     def begin_attempt(self, attempt: int, restart: Restart, chain: int) -> None:
         """A (re)start: what belonged to the process before it is over, what lies beyond the roll-back is left behind.
@@ -101,7 +113,7 @@ class AlertBook:
         if self._open.get(address) == episode.id:
             del self._open[address]
         what = f"{episode.what or episode.kind.replace('_', ' ')} ({how})"
-        self._keep(
+        self._recover(
             replace(episode, severity=severity, recovered=True, what=what, detail={**episode.detail, "ended": how})
         )
 
@@ -198,14 +210,23 @@ def _grown(episode: Episode, finding: Finding) -> Episode:
 
 
 def _is_worse(episode: Episode, finding: Finding) -> bool:
-    """Whether the finding's value is farther out than the worst so far; non-finite is the worst there is."""
+    """Whether the finding's value is farther out than the worst so far."""
+    return _is_beyond(episode, finding.value)
+
+
+def _lies_farther_out(one: Episode, other: Episode) -> bool:
+    return _is_beyond(one, other.worst_value)
+
+
+def _is_beyond(episode: Episode, value: float) -> bool:
+    """Whether `value` is farther out than the worst of the episode; non-finite is the worst there is."""
     if not math.isfinite(episode.worst_value):
         return False
-    if not math.isfinite(finding.value):
+    if not math.isfinite(value):
         return True
-    signal = BY_ID.get(finding.signal.signal)
-    downward = (signal is not None and signal.better == "up") or any(word in finding.kind for word in _DOWNWARD)
-    return finding.value < episode.worst_value if downward else finding.value > episode.worst_value
+    signal = BY_ID.get(episode.signal.signal)
+    downward = (signal is not None and signal.better == "up") or any(word in episode.kind for word in _DOWNWARD)
+    return value < episode.worst_value if downward else value > episode.worst_value
 
 
 def story_of_end(episodes: Sequence[Episode], attempt: int, step: float) -> str | None:

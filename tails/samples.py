@@ -28,7 +28,13 @@ SAMPLE_KEYS: Final = frozenset(
         "decoded",
     ]
 )
-STEP_KEYS: Final = frozenset(["step", "global_step", "iteration", "iter", "_step", "train_step", "steps"])
+STEP_KEYS: Final = frozenset(
+    [
+        *("step", "global_step", "iteration", "iter", "_step", "train_step", "steps", "update", "updates"),
+        *("num_updates", "optimizer_step", "opt_step", "trainer/global_step", "train/global_step", "train/step"),
+        *("it", "itr"),
+    ]
+)
 
 _MOST_CHARACTERS: Final = 20_000
 _MOST_TEXTS: Final = 64

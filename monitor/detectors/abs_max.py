@@ -1,4 +1,4 @@
-"""Check numerics.abs_max: scales of outputs, activations and weights; jumps, falls to nothing, drift, heavy tails."""
+"""Check numerics.abs_max: scales of outputs, activations, weights, moments; jumps, falls to nothing, drift, tails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from trainmon.monitor.detectors.scale_track import HISTORY, ScaleRule, ScaleTrac
 from trainmon.monitor.finding import CheckResult, Verdict
 from trainmon.monitor.frame import SignalKey
 
-SCALES = ("tensor.abs_max", "tensor.rms", "tensor.abs_mean", "tensor.kurtosis", "param.norm", "grad.abs_mean")
+SCALES = (
+    *("tensor.abs_max", "tensor.rms", "tensor.abs_mean", "tensor.kurtosis", "param.norm", "grad.abs_mean"),
+    "optim.state",
+)
 DRIFTING = ("tensor.abs_max", "tensor.rms", "tensor.abs_mean")
 HALF = ("fp16", "float16", "half", "16-mixed", "fp16-mixed")
 GAUSSIAN = 3.0  # kurtosis: below it no tail is heavy
@@ -22,7 +25,7 @@ class AbsMax(WatchingDetector):
     """10x, or to zero, against the series' own level for 3 samples: WARN; non-finite, or over 1e4 in fp16: FAIL.
 
     A scale that drifts to 10x the lowest level it has had since it settled is a WARN too, however slowly it came.
-    Kurtosis is judged upwards only.
+    Kurtosis is judged upwards only. The optimiser's moments that fall to nothing were lost at a restart.
     """
 
     id: ClassVar[str] = "numerics.abs_max"
@@ -56,6 +59,8 @@ class AbsMax(WatchingDetector):
         verdict = verdict_of(view.episodes)
         if verdict is not Verdict.PASS:
             advice = "open the layer's charts; use bf16 in place of fp16, lower the learning rate, or add QK norm"
+            if all(episode.signal.signal == "optim.state" for episode in view.episodes if episode.severity):
+                advice = "see whether the optimiser's state was restored at the last restart, and which stage changed"
             return result(self, verdict, tell(view.episodes), "", advice, used)
         if not seen(view, *SCALES):
             what = "no tensor scales; log max|x| of the output every 100 steps"

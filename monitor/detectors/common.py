@@ -11,6 +11,7 @@ import numpy as np
 
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.finding import Action, CheckResult, Episode, Finding, Severity, Verdict
+from trainmon.monitor.fold import stands_for
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.robust_score import EPS
 from trainmon.monitor.thresholds import Thresholds
@@ -318,7 +319,8 @@ def tell(episodes: Sequence[Episode], at_least: Severity = Severity.WARN) -> str
     first = worst_episode(loud)
     if first is None:
         return ""
-    rest = f"; {len(loud) - 1} more like it" if len(loud) > 1 else ""
+    more = sum(stands_for(episode) for episode in loud) - stands_for(first)
+    rest = f"; {more:,} more like it" if more else ""
     if first.kind in _MOMENTS:  # nothing to recover from: it was done at that step
         return f"{first.what} ({rest.removeprefix('; ')})" if rest else first.what
     if "ended" in first.detail:

@@ -10,16 +10,16 @@ from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import Found, Track, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.families import WatchingDetector, families
 from trainmon.monitor.detectors.newest import Newest
+from trainmon.monitor.detectors.relative_track import RelativeTrack
 from trainmon.monitor.detectors.scale_track import HISTORY, ScaleRule, ScaleTrack
 from trainmon.monitor.finding import CheckResult, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import Mark
 
 LARGEST = "grad.abs_max"
 
 
-class ElementTrack(ScaleTrack):
+class ElementTrack(RelativeTrack):
     """max |g| over what is typical at the same time: mean |g|, or the global norm where no mean is logged.
 
     When all elements grow, numerator and denominator do, and nothing is said here: grad.norm tells of that.
@@ -28,31 +28,11 @@ class ElementTrack(ScaleTrack):
     def __init__(self, key: SignalKey, rule: ScaleRule, typical: Typical) -> None:
         super().__init__(key, rule)
         self.typical = typical
-        self.uses_mean = False
 
-    def feed(self, frame: Frame, found: Found) -> None:
-        """Reads maxima beside what is typical."""
-        rows = frame.logged(self.key).tolist()
-        if not rows:
-            return
-        if frame.attempt != self._attempt:
-            self._begin_attempt(frame.attempt, float(frame.steps[rows[0]]))
-        marks = frame.marks.get(self.key)
+    def references(self, rows: list[int]) -> list[tuple[float, ...]]:
+        """The global norm, and the mean of the same part."""
         means, norms = self.typical.at(self.key, rows)
-        for row, mean, norm in zip(rows, means, norms, strict=True):
-            x, step = float(frame.columns[self.key][row]), float(frame.steps[row])
-            if step == self._last_step or (marks is not None and marks[row] == Mark.NULL):
-                continue
-            self._last_step = step
-            if not math.isfinite(x):
-                self._bad(frame, row, x, found)
-                continue
-            if mean > 0 and not self.uses_mean:
-                self.uses_mean = True
-                self.robust.clear()
-            usual = mean if self.uses_mean else norm
-            if usual > 0:
-                self.take(frame, row, x / usual, x, found)
+        return list(zip(norms, means, strict=True))
 
 
 class Typical:

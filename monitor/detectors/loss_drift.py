@@ -30,9 +30,9 @@ from trainmon.monitor.detectors.shift_track import (
     Block,
     Blocks,
     BlockSeries,
-    change_point,
     mean_of,
     means_of,
+    onset,
 )
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -211,8 +211,9 @@ class DriftTrack:
         jump = self.steepest - JUMP_SIGMAS * self.noise.sigma(BLOCKS, BLOCKS)
         if not (slow or soon) or jump > ABRUPT * max(rise, short):
             return
-        first = change_point(list(self.blocks)[-2 * LEVEL_BLOCKS :])
-        if first.step < at.step:
+        first = onset(list(self.blocks)[-2 * LEVEL_BLOCKS :])
+        begun = at.step - (block.last.step - self.blocks[-LEVEL_BLOCKS].first.step)  # of the lowest level's stretch
+        if first.step < begun:
             first = at
         self.open = _Rise(first, self.lowest, max(rise, short), block.last)
         self.open.weigh(max(rise, short), self.fail, self.held_out.no_worse(first.step, block.last.step, row))

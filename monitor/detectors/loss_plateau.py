@@ -24,7 +24,7 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
-from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.slope import slope_test
@@ -42,6 +42,7 @@ FELL = 0.2  # the part before must have fallen by so much, or there was no trend
 CONVERGED = 0.1  # nats: nothing more to fall
 MIN_BEFORE = 4
 MIN_FLAT = 12
+LOOK = 1.1  # times the run's length at the last look
 PARTS = 6  # of a flat end, each at its level
 NEAR = KEPT_PROMISE * PROMISED  # of the log loss: at the level
 
@@ -68,12 +69,16 @@ class _Curve:
         self._steps = 0.0
         self._values: list[float] = []
 
-    def feed(self, frame: Frame, own: Finite, end: int) -> None:
-        """Values in order; a value below 0 makes the curve useless, a 0 is passed over."""
-        rows, steps, values = own.rows[:end], own.steps[:end], own.values[:end]
-        if not (positive := values > 0).all():
-            self.usable = self.usable and float(values.min()) >= 0
-            rows, steps, values = rows[positive], steps[positive], values[positive]
+    def feed(self, frame: Frame, own: Finite, begin: int, end: int, look: float) -> int:
+        """Values begin..end in order, up to the first that makes a point at or beyond step `look`; how far it came.
+
+        A value below 0 makes the curve useless, a 0 is passed over.
+        """
+        kept = np.arange(begin, end)
+        if not (positive := own.values[begin:end] > 0).all():
+            self.usable = self.usable and float(own.values[begin:end].min()) >= 0
+            kept = kept[positive]
+        rows, steps, values = own.rows[kept], own.steps[kept], own.values[kept]
         at = 0
         while at < len(values):
             stop = min(at + self.join - len(self._values), len(values))
@@ -82,9 +87,12 @@ class _Curve:
             self._values += values[at:stop].tolist()
             # A running sum: numpy's own adds up in another order.
             self._steps = float(np.add.accumulate(np.concatenate([[self._steps], steps[at:stop]]))[-1])
+            at = stop
             if len(self._values) >= self.join:
                 self._close()
-            at = stop
+                if steps[stop - 1] >= look:
+                    return int(kept[stop - 1]) + 1
+        return end
 
     def _close(self) -> None:
         count = len(self._values)
@@ -96,6 +104,11 @@ class _Curve:
             pairs = zip(self.points[::2], self.points[1::2], strict=True)
             self.points = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2, a[2]) for a, b in pairs]
             self.join *= 2
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the newest value has closed a point."""
+        return not self._values
 
     def clear(self) -> None:
         """Begins anew."""
@@ -146,29 +159,44 @@ class LossPlateau(Detector):
         self._attempt: int | None = None
         self._last_step = math.nan
         self._flat: tuple[tuple[float, ...], int | None] | None = None
+        self._look = 0.0  # the step from which on the next point is looked at
+        self._opened = False
 
     def update(self, frame: Frame) -> Iterable[Finding]:
-        """Keeps the curve and the learning rate."""
+        """Keeps the curve and the learning rate; looks for a plateau each time the run is a tenth longer."""
         if not len(frame):
             return ()
         if frame.attempt != self._attempt:
             if self._attempt is not None and not resumed(self._last_step, float(frame.steps[0])):
                 self.curve.clear()
                 self._flat = None
-                self.lr_peak = 0.0
+                self.lr_peak = self._look = 0.0
+                self._opened = False
             self._attempt = frame.attempt
         self._last_step = float(frame.steps[-1])
-        rates = finite(frame, LR).values
+        rates, own = finite(frame, LR), finite(frame, LOSS)
+        end = int(np.searchsorted(own.rows, self.rl.first_row(frame)))
+        found: list[Finding] = []
+        at = seen_rates = 0
+        while at < end:
+            at = self.curve.feed(frame, own, at, end, self._look)
+            row = int(own.rows[at - 1])
+            upto = int(np.searchsorted(rates.rows, row, side="right"))
+            self._rates(rates.values[seen_rates:upto])
+            seen_rates = upto
+            self.last = place(frame, row, float(own.values[at - 1]))
+            if self.last.step >= self._look and self.curve.is_whole:
+                self._look = max(LOOK * self.last.step, self.last.step + MIN_FLAT)
+                for said in self._judge():
+                    self._opened = said.action in ("open", "grow")
+                    found.append(said)
+        self._rates(rates.values[seen_rates:])
+        return found
+
+    def _rates(self, rates: FloatArray) -> None:
         if len(rates):
             self.lr_peak = max(self.lr_peak, float(rates.max()))
             self.lr = float(rates[-1])
-        until = self.rl.first_row(frame)
-        own = finite(frame, LOSS)
-        end = int(np.searchsorted(own.rows, until))
-        if end:
-            self.curve.feed(frame, own, end)
-            self.last = place(frame, int(own.rows[end - 1]), float(own.values[end - 1]))
-        return ()
 
     def window(self) -> float:
         """N of the rule, in steps."""
@@ -225,15 +253,25 @@ class LossPlateau(Detector):
 
     def finish(self) -> Iterable[Finding]:
         """Judged on what there is now: a plateau is a state of the newest steps."""
+        return self._judge()
+
+    def _judge(self) -> list[Finding]:
+        """The plateau that the curve stands on now; that the one told before has come to an end.
+
+        It is taken back when the learning rate is decayed: that was to end it.
+        """
         plateau = self.find()
         if plateau is None:
-            return []
+            at = self.last if self._opened else None
+            ended: Action = "withdraw" if self.decayed else "recover"
+            return [] if at is None else [finding(ended, "plateau", LOSS, Severity.WARN, at, "")]
         lr = f" while the learning rate stands at {self.lr:.3g}" if self.lr == self.lr and self.lr_peak > 0 else ""
         what = (
             f"loss has stayed at {plateau.level:.4g} since step {plateau.first.step:.15g}{lr}; "
             f"its trend before promised {-100 * math.expm1(-plateau.promised):.0f}% less by now"
         )
-        return [finding("open", "plateau", LOSS, Severity.WARN, plateau.last, what, first=plateau.first)]
+        action: Action = "grow" if self._opened else "open"
+        return [finding(action, "plateau", LOSS, Severity.WARN, plateau.last, what, first=plateau.first)]
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

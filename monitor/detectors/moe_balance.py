@@ -23,6 +23,7 @@ from trainmon.monitor.detectors.common import (
 from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
 from trainmon.monitor.detectors.moe_experts import Experts
+from trainmon.monitor.detectors.scale_track import ScaleRule, ScaleTrack
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
@@ -30,7 +31,7 @@ from trainmon.monitor.thresholds import Thresholds
 LASTING_STEPS = 50.0
 LASTING_VALUES = 5
 COLLAPSE_VALUES = 10
-SIGNALS = ("moe.maxvio", "moe.imbalance", "moe.shard_imbalance", "moe.entropy", "moe.load")
+SIGNALS = ("moe.maxvio", "moe.imbalance", "moe.shard_imbalance", "moe.entropy", "moe.load", "moe.router_score")
 
 
 class MoeBalance(Detector):
@@ -39,7 +40,8 @@ class MoeBalance(Detector):
     MaxVio twice its level and above 1: WARN; I = MaxVio + 1 of 8 or more, lasting, after it had been below: FAIL. An
     expert under 1% of the mean load for 200 steps: WARN; a tenth of a layer's experts: FAIL. Normalised router
     entropy 0.1 below its level: WARN; below 0.3: FAIL; it usually falls before MaxVio rises. The expert that draws
-    twice its own load, and twice the mean, for 50 steps is named (WARN).
+    twice its own load, and twice the mean, for 50 steps is named (WARN), and so is one whose router score is 10 times
+    its level or a tenth for 3 samples.
     """
 
     id: ClassVar[str] = "moe.balance"
@@ -58,6 +60,7 @@ class MoeBalance(Detector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.tracks: dict[SignalKey, LevelTrack] = {}
+        self.scores: dict[SignalKey, ScaleTrack] = {}
         self.floors: dict[SignalKey, _Beyond] = {}
         self.dead: dict[str, Experts] = {}
         self.highest = -math.inf
@@ -75,6 +78,8 @@ class MoeBalance(Detector):
                 self._violation(key, frame, found)
             elif key.signal == "moe.entropy":
                 self._entropy(key, frame, found)
+            elif key.signal == "moe.router_score":
+                self._score(key, frame, found)
         loads = keys_of(frame, ("moe.load",))
         if loads:
             self._loads(loads, frame, found)
@@ -107,6 +112,13 @@ class MoeBalance(Detector):
         if values:
             self.highest = max(self.highest, max(values) - shift)
 
+    def _score(self, key: SignalKey, frame: Frame, found: Found) -> None:
+        track = self.scores.get(key)
+        if track is None:
+            rule = ScaleRule(self.limits["scale.ratio"], int(self.limits["scale.samples"]), kind="router_score")
+            track = self.scores[key] = ScaleTrack(key, rule)
+        track.feed(frame, found)
+
     def _entropy(self, key: SignalKey, frame: Frame, found: Found) -> None:
         beyond = self.floors.get(key)
         if beyond is None:
@@ -132,7 +144,8 @@ class MoeBalance(Detector):
         """Open faults reach to their last value."""
         levels = [said for track in self.tracks.values() for said in track.finish()]
         floors = [said for beyond in self.floors.values() for said in beyond.finish()]
-        return levels + floors + [said for experts in self.dead.values() for said in experts.finish()]
+        scores = [said for _, track in sorted(self.scores.items()) for said in track.finish()]
+        return levels + floors + scores + [said for experts in self.dead.values() for said in experts.finish()]
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""

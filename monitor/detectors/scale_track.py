@@ -19,6 +19,7 @@ WINDOW = 50
 ACCEPT_AFTER = 10  # a level that lasts so many times the persistence is the new level
 SETTLED = 500.0  # steps: what a scale does while it settles is not its level
 DRIFT_VALUES = 10
+GONE_SIGMAS, NORMAL = 2.0, 1.4826
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +125,7 @@ class ScaleTrack:
             return
         self.judged += 1
         level = robust.median
-        is_out = level > 0 and (
-            (rule.up and x > level * rule.ratio) or (rule.down and (x < level / rule.ratio or x == 0.0))
-        )
+        is_out = level > 0 and ((rule.up and x > level * rule.ratio) or (rule.down and self._is_gone(x, level)))
         if not is_out:
             robust.update(x)
             self._calm(frame, row, shown, found)
@@ -150,6 +149,11 @@ class ScaleTrack:
             if self.drift is not None:
                 self.drift.forget()
             self._close()
+
+    def _is_gone(self, x: float, level: float) -> bool:
+        """Far below the level, and no value of a series that scatters around nothing."""
+        is_small = x < level / self.rule.ratio or x == 0.0
+        return is_small and level - x > GONE_SIGMAS * NORMAL * self.robust.mad
 
     def _calm(self, frame: Frame, row: int, x: float, found: Found) -> None:
         if not self.opened:

@@ -229,7 +229,7 @@ class BlockSeries:
         self._listener.on_block(block, row, found)
 
 
-def middles(ranked: FloatArray) -> FloatArray:
+def middles(ranked: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> FloatArray:
     """(m,) the mean of the logarithms of the middle half of each row of (m, n) values above 0, sorted.
 
     As deaf to a quarter of outliers on either side as a median, with a third less noise. Added up from the smallest on,
@@ -239,10 +239,10 @@ def middles(ranked: FloatArray) -> FloatArray:
     cut = count // 4
     half = np.ascontiguousarray(ranked[:, cut : count - cut])
     logs = log_of(half.ravel(), eps=0.0).reshape(half.shape)
-    total = logs[:, 0].copy()
-    for at in range(1, logs.shape[1]):
+    total: FloatArray = logs[:, 0].copy()
+    for at in range(1, count - 2 * cut):
         total += logs[:, at]
-    return total / logs.shape[1]
+    return np.asarray(total / (count - 2 * cut))
 
 
 def change_point(blocks: list[Block]) -> Place:
@@ -261,6 +261,28 @@ def change_point(blocks: list[Block]) -> Place:
             return block.first._replace(step=block.steps[at], value=block.values[at], line=block.lines[at])
         at -= len(block.values)
     return blocks[-1].last
+
+
+def onset(blocks: list[Block]) -> Place:
+    """Where a rise began that may have come slowly: the bend of the best two joined lines, or the best single jump.
+
+    Least squares over the blocks' middles: a bend leaves a smaller sum where the rise is slow, a jump where it is not.
+    """
+    u = np.array([block.u for block in blocks])
+    x = np.arange(len(u), dtype=np.float64)
+    places = range(2, len(u) - 2)
+    bends = [_misfit(u, x, np.maximum(x - k + 1, 0.0)) for k in places]
+    jumps = [_misfit(u, x, (x >= k).astype(np.float64)) for k in places]
+    if not bends or min(jumps) < min(bends):
+        return change_point(blocks)
+    return blocks[places[bends.index(min(bends))]].first
+
+
+def _misfit(u: FloatArray, x: FloatArray, change: FloatArray) -> float:
+    """The sum of squares that a line and `change`, in their best mixture, leave of u; infinite where it falls."""
+    terms = np.column_stack([np.ones_like(x), x, change])
+    weights = np.linalg.lstsq(terms, u, rcond=None)[0]
+    return float(((u - terms @ weights) ** 2).sum()) if weights[2] > 0 else math.inf
 
 
 def robust_sigma(values: deque[float] | list[float]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -10,49 +9,26 @@ from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import Found, Track, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.families import WatchingDetector
 from trainmon.monitor.detectors.newest import Newest
+from trainmon.monitor.detectors.relative_track import RelativeTrack
 from trainmon.monitor.detectors.scale_track import HISTORY, ScaleRule, ScaleTrack
 from trainmon.monitor.finding import CheckResult, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import Mark
 
 LR = SignalKey("optim.lr")
 RATIO = "update.ratio"
 
 
-class UpdateTrack(ScaleTrack):
+class UpdateTrack(RelativeTrack):
     """The ratio over the learning rate, where one is logged: a decaying rate makes small updates, and no fault."""
 
     def __init__(self, key: SignalKey, rule: ScaleRule, rate: Newest) -> None:
         super().__init__(key, rule)
         self.rate = rate
-        self.scaled = False
 
-    def feed(self, frame: Frame, found: Found) -> None:
-        """Reads the rows of `frame`."""
-        rows = frame.logged(self.key).tolist()
-        if not rows:
-            return
-        if frame.attempt != self._attempt:
-            self._begin_attempt(frame.attempt, float(frame.steps[rows[0]]))
-        marks = frame.marks.get(self.key)
-        column = frame.columns[self.key]
-        for row, rate in zip(rows, self.rate.at(rows), strict=True):
-            x, step = float(column[row]), float(frame.steps[row])
-            if step == self._last_step or (marks is not None and marks[row] == Mark.NULL):
-                continue
-            self._last_step = step
-            if not math.isfinite(x):
-                self._bad(frame, row, x, found)
-                continue
-            if math.isnan(rate):
-                self.take(frame, row, x, x, found)
-                continue
-            if not self.scaled:
-                self.scaled = True
-                self.robust.clear()
-            if rate > 0:
-                self.take(frame, row, x / rate, x, found)
+    def references(self, rows: list[int]) -> list[tuple[float, ...]]:
+        """1, and the learning rate."""
+        return [(1.0, rate) for rate in self.rate.at(rows)]
 
 
 class UpdateRatio(WatchingDetector):

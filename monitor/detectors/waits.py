@@ -41,7 +41,7 @@ class WaitTrack(ShareTrack):
         at = 0
         for change in [*self.meant.rows, len(frame)]:
             end = bisect_left(kept[0], change)
-            self.feed_values(frame, *(part[at:end] for part in kept), found)
+            self.feed_values(frame, kept[0][at:end], kept[1][at:end], kept[2][at:end], found)
             if change < len(frame):
                 self.rebase()
             at = end

@@ -1,0 +1,66 @@
+"""Episodes stay few over a run of any length, and none is lost from the count."""
+
+from __future__ import annotations
+
+import math
+
+from trainmon.monitor.alerts import AlertBook
+from trainmon.monitor.detectors.common import tell
+from trainmon.monitor.detectors.lineage import Restart
+from trainmon.monitor.finding import Action, Finding, Severity
+from trainmon.monitor.fold import KEPT, stands_for
+from trainmon.monitor.frame import SignalKey
+
+LOSS = SignalKey("loss.train")
+COUNT = 5000
+
+
+def said(action: Action, step: float, value: float, severity: Severity = Severity.WARN, attempt: int = 0) -> Finding:
+    words = f"loss rose to {value:g} at step {step:g}" if action == "open" else ""
+    return Finding(action, "spike", LOSS, severity, step, value, int(step), "log", attempt, what=words)
+
+
+def spiky(count: int = COUNT) -> AlertBook:
+    """A spike every 10 steps, each of them over two steps; the 1,234th is the worst and a FAIL."""
+    book = AlertBook()
+    for number in range(1, count + 1):
+        step = 10.0 * number
+        is_worst = number == 1234
+        book.apply("loss.spike", said("open", step, 9.0 if is_worst else 3.0, Severity(1 + is_worst)))
+        book.apply("loss.spike", said("recover", step + 1, 2.0))
+    return book
+
+
+def test_the_newest_are_kept_and_the_others_counted() -> None:
+    episodes = spiky().episodes()
+    assert len(episodes) == KEPT
+    assert sum(map(stands_for, episodes)) == COUNT
+    old, *new = episodes
+    assert (old.first_step, old.last_step, old.recovered) == (10.0, 10.0 * (COUNT - KEPT + 1), True)
+    assert (old.severity, old.worst_step, old.worst_value) == (Severity.FAIL, 12340.0, 9.0)
+    assert "at worst: loss rose to 9 at step 12340" in old.what
+    assert [one.first_step for one in new] == [10.0 * number for number in range(COUNT - KEPT + 2, COUNT + 1)]
+
+
+def test_the_count_is_told_and_a_copy_goes_its_own_way() -> None:
+    book = spiky(300)
+    other = book.copy()
+    other.apply("loss.spike", said("open", 1e5, 4.0))
+    other.apply("loss.spike", said("recover", 1e5 + 1, 2.0))
+    assert sum(map(stands_for, book.episodes())) == 300
+    assert sum(map(stands_for, other.episodes())) == 301
+    assert "299 more like it" in tell(book.episodes())
+
+
+def test_other_signals_attempts_and_what_is_open_stay_apart() -> None:
+    book = spiky(300)
+    for attempt in range(1, 4):
+        book.begin_attempt(attempt, Restart(step=1e6, resumed=True), 0)
+        for number in range(150):
+            book.apply("loss.spike", said("open", 1e6 + 10 * number, 3.0, attempt=attempt))
+            book.apply("loss.spike", said("recover", 1e6 + 10 * number + 1, 2.0, attempt=attempt))
+    book.apply("loss.spike", said("open", 2e6, math.nan, attempt=3))
+    episodes = book.episodes()
+    assert len(episodes) == 4 * KEPT + 1
+    assert sum(map(stands_for, episodes)) == 300 + 3 * 150 + 1
+    assert [one.first_step for one in episodes if not one.recovered] == [2e6]
