@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import itertools
 import os
@@ -18,6 +19,9 @@ import click
 
 from trainmon import version
 from trainmon.commands.common import Trouble, echo, stop_printing
+
+# New objects between two looks for cycles: hundreds of modules are imported, of which none leaves any.
+_RARELY = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,7 @@ class _Group(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         """Runs the command."""
         _tolerate_odd_streams()
+        gc.set_threshold(_RARELY)
         words = list(sys.argv[1:] if args is None else args)
         if args is None and not sys.warnoptions:
             warnings.simplefilter("ignore", RuntimeWarning)  # numbers that overflow are judged, not told on stderr
