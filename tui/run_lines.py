@@ -55,6 +55,8 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
         parts.append(f"ETA {numbers.duration(row.eta_s)}")
     if not math.isnan(age_s):
         parts.append(f"data {numbers.age(age_s)} old")
+    if saved := checkpoint_words(run):
+        parts.append(saved)
     if not math.isnan(row.tokens_per_second):
         parts.append(numbers.with_unit(row.tokens_per_second, "tokens/s"))
     if not math.isnan(row.mfu):
@@ -69,6 +71,21 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
         if len(text) + 3 + len(part) <= room:
             text += f" {glyphs.dot} {part}"
     return [*line, Span(clip(text, max(0, room), glyphs.ellipsis), "muted")]
+
+
+def checkpoint_words(run: RunSnapshot) -> str:
+    """The last checkpoint that the log names with its step; in trouble, the last one before it began."""
+    saved = sorted(
+        {note.step for note in run.notes if note.kind == NoteKind.CHECKPOINT_SAVED and note.step is not None}
+    )
+    if not saved:
+        return ""
+    explaining = {name for step in run.triage if step.explains for name in step.episodes}
+    begun = [one.first_step for one in run.episodes if one.id in explaining and not one.recovered]
+    good = [step for step in saved if not begun or step < min(begun)]
+    if not good:
+        return "no checkpoint before it"
+    return f"{'good ' if begun else ''}checkpoint {numbers.step(good[-1])}"
 
 
 def run_words(row: Row) -> str:
@@ -109,8 +126,7 @@ def run_extra(run: RunSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
             for place, piece in enumerate(wrap(action, width - 3)):
                 lines.append([Span(f"{number}. " if place == 0 else "   ", "key"), Span(piece)])
     lines += [[], [Span("about this run", "heading")]]
-    saved = [note.step for note in run.notes if note.kind == NoteKind.CHECKPOINT_SAVED and note.step is not None]
-    facts = [("last checkpoint", f"step {numbers.step(saved[-1])}" if saved else "none seen in the log")]
+    facts = [("last checkpoint", checkpoint_words(run) or "none seen in the log")]
     for number, (first, last) in enumerate(run.attempts[-3:], max(1, len(run.attempts) - 2)):
         facts.append((f"attempt {number}", f"steps {numbers.step(first)}-{numbers.step(last)}"))
     for name, value in run.facts.items():

@@ -12,8 +12,9 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.judge import judge
 from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.record import Note, NoteKind
 from trainmon.tui.glyphs import UNICODE
-from trainmon.tui.run_lines import run_extra
+from trainmon.tui.run_lines import checkpoint_words, run_extra
 from trainmon.tui.ticks import lr_by_attempt, ticks_of
 
 
@@ -68,3 +69,18 @@ def test_what_changed_is_told_in_words() -> None:
     text = "\n".join("".join(span.text for span in line) for line in run_extra(run, 80, UNICODE))
     assert "from step 251" in text
     assert "batch size 64 → 128" in text
+
+
+def test_the_last_checkpoint_is_the_one_before_the_trouble() -> None:
+    def with_saves(run: RunSnapshot, *steps: float) -> RunSnapshot:
+        saves = [Note("train.log", 1, 0, None, NoteKind.CHECKPOINT_SAVED, "saved", step) for step in steps]
+        return replace(run, notes=tuple(saves))
+
+    assert checkpoint_words(sample.healthy()) == ""
+    assert checkpoint_words(with_saves(sample.healthy(), 1000.0, 2000.0)) == "checkpoint 2000"
+    diverged = sample.diverged()
+    begun = min(one.first_step for one in diverged.episodes if not one.recovered)
+    assert checkpoint_words(with_saves(diverged, begun - 600, begun - 100, begun + 50)) == (
+        f"good checkpoint {begun - 100:.0f}"
+    )
+    assert checkpoint_words(with_saves(diverged, begun + 50)) == "no checkpoint before it"
