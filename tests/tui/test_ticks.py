@@ -73,10 +73,10 @@ def test_what_changed_is_told_in_words() -> None:
 
 def test_the_last_checkpoint_is_the_one_before_the_trouble() -> None:
     def with_saves(run: RunSnapshot, *steps: float) -> RunSnapshot:
-        saves = [Note("train.log", 1, 0, None, NoteKind.CHECKPOINT_SAVED, "saved", step) for step in steps]
+        saves = [Note("train.log", 1, 0, NoteKind.CHECKPOINT_SAVED, "saved", step) for step in steps]
         return replace(run, notes=tuple(saves))
 
-    assert checkpoint_words(sample.healthy()) == ""
+    assert checkpoint_words(with_saves(sample.healthy())) == ""
     assert checkpoint_words(with_saves(sample.healthy(), 1000.0, 2000.0)) == "checkpoint 2000"
     diverged = sample.diverged()
     begun = min(one.first_step for one in diverged.episodes if not one.recovered)
