@@ -24,6 +24,8 @@ from trainmon.tails.target import scheduler_of
 from trainmon.tails.text import printable
 
 _FIRST_WAIT_S: Final = 3.0  # a target is waited for so long before the others are read without it
+# Runs that were found apart stay apart; a machine without Slurm, or a quick one, is not waited for.
+_CHAIN_WAIT_S: Final = 11.0
 _SOONEST_S: Final = 5.0  # new jobs are asked for at once, though not more often than this
 _LOOKED_BACK: Final = 20  # jobs of one target whose earlier ones are looked up, once each
 _MOST_CHAINED: Final = 500  # logs whose jobs are held against each other
@@ -171,7 +173,7 @@ class JobWatch:
         problems += [f"{shown}: Slurm does not say where job {one} writes; name its log file" for one in silent]
         return found, problems
 
-    def _ask_for(self, ids: Sequence[str]) -> None:
+    def _ask_for(self, ids: Sequence[str], wait_s: float = _FIRST_WAIT_S) -> None:
         """Has `ids` asked for: by the thread, for which others do not wait long, else here."""
         if self._thread is None:
             with self._look_lock:
@@ -182,7 +184,7 @@ class JobWatch:
             self._to_ask.update(ids)
         self._answered.clear()
         self._wake.set()
-        self._answered.wait(_FIRST_WAIT_S)
+        self._answered.wait(wait_s)
 
     def _has_asked(self, ids: Sequence[str]) -> bool:
         board = self._scheduler.board
@@ -245,7 +247,7 @@ class JobWatch:
         self._scheduler.want_mine()
         self._scheduler.want(one for one in hints if one != "me")
         if any(one not in self._asked_for for one in hints):
-            self._ask_for(hints)
+            self._ask_for(hints, _CHAIN_WAIT_S)
         if self._scheduler.board.answered_at is None:
             return []
         for job in list(unclear(runs, self._indexed()))[:_LOOKED_BACK]:
