@@ -32,6 +32,7 @@ COMPARED = 100
 MIN_COMPARED = 10
 TOLERANCE = 1e-3  # relative, METRICS.md D7
 UNLIKE = 0.5  # correlation below this: not the same data
+WITHIN = 0.1  # an attempt that begins so far into the one before carries on from a checkpoint of it
 
 
 class Restarts(Detector):
@@ -61,7 +62,7 @@ class Restarts(Detector):
         self.replayed = 0
         self.bad = 0
         self._attempt: int | None = None
-        self._last_step = float("nan")
+        self._last_step = self._began = float("nan")
         self._losses: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
         self._old: dict[float, float] = {}
         self._pairs: list[tuple[float, float]] = []
@@ -86,7 +87,9 @@ class Restarts(Detector):
     def _begin(self, frame: Frame, found: Found) -> None:
         self.attempts += 1
         first = float(frame.steps[0])
-        if self._attempt is not None and resumed(self._last_step, first):
+        into = WITHIN * (self._last_step - self._began)
+        within = 0 < into <= first - self._began and first <= self._last_step
+        if self._attempt is not None and (resumed(self._last_step, first) or within):
             self.resumes += 1
             self.lost += max(self._last_step - first, 0.0)
             at = place(frame, 0, first)
@@ -99,7 +102,7 @@ class Restarts(Detector):
             self._old = {}
         self._attempt = frame.attempt
         self._losses.clear()
-        self._last_step = first
+        self._last_step = self._began = first
         self._pairs = []
         self._told = False
 

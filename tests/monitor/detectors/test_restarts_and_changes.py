@@ -14,6 +14,7 @@ from trainmon.monitor.detectors.changes import Changes
 from trainmon.monitor.detectors.loss_shift import LossShift
 from trainmon.monitor.detectors.loss_spike import LossSpike
 from trainmon.monitor.detectors.lr_schedule import LrSchedule
+from trainmon.monitor.detectors.restarts import Restarts
 from trainmon.monitor.detectors.rewarm import Rewarm
 from trainmon.monitor.detectors.step_time import StepTime
 from trainmon.monitor.detectors.throughput import Throughput
@@ -199,3 +200,10 @@ def test_a_rate_that_is_raised_with_the_batch_is_a_note() -> None:
 def test_packed_batches_that_differ_every_step_are_no_changes() -> None:
     frame = healthy(RunSpec(steps=600, extra={SIZE: np.random.default_rng(0).integers(200, 400, 600).astype(float)}))
     assert run(Changes, [frame]).episodes == []
+
+
+@pytest.mark.parametrize(("first", "compared"), [(550, True), (300, True), (150, True), (1, False)])
+def test_steps_trained_again_are_compared_wherever_the_checkpoint_was(first: int, compared: bool) -> None:
+    told = run(Restarts, [attempt(1, 0), attempt(first, 1, loss=1.05)])
+    assert told.result is not None
+    assert ("replayed steps differ" in told.result.why) is compared
