@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
+import numpy as np
 from textual.pilot import Pilot
 
 from tests.tui import sample
-from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
 from trainmon.tui.app import TrainmonApp
 from trainmon.tui.glyphs import UNICODE, Glyphs
@@ -82,3 +85,18 @@ def text_of(app: TrainmonApp) -> str:
     assert len(lines) == height
     assert all(len(line) <= width for line in lines)
     return "\n".join(lines)
+
+
+def change_run(app: TrainmonApp, name: str, **changes: object) -> None:
+    """Publishes a new snapshot in which the run `name` differs."""
+    source = source_of(app)
+    runs = tuple(replace(run, **changes) if run.name == name else run for run in source.snapshot.runs)  # type: ignore[arg-type]
+    source.snapshot = replace(source.snapshot, runs=runs)
+
+
+def grown(run: RunSnapshot, value: float) -> RunSnapshot:
+    """`run` with one more value of the loss."""
+    view = run.series[SignalKey("loss.train")]
+    steps, values = np.append(view.steps, view.steps[-1] + 1), np.append(view.values, value)
+    longer = sample.view("loss.train", steps, values)
+    return replace(sample.with_series(run, longer), revision=run.revision + 1, last_step=float(steps[-1]))

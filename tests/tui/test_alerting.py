@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tests.monitor.sinks.made import Marked, Said, episode, run_of
 from tests.tui import sample
-from tests.tui.driver import StillClock, source_of
-from tests.tui.test_app import text_of
+from tests.tui.driver import StillClock, source_of, text_of
 from trainmon.monitor.sinks.alerting import Alerting
 from trainmon.monitor.sinks.base import Surroundings
 from trainmon.monitor.sinks.settings import AlertSettings

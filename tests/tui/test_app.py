@@ -6,45 +6,24 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 from textual import events
 from textual.geometry import Region
 
 from tests.tui import sample
-from tests.tui.driver import WAYS, StillClock, running, source_of, text_of
-from trainmon.monitor.finding import Verdict
-from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
+from tests.tui.driver import WAYS, StillClock, change_run, running, source_of, text_of
+from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui import keys
 from trainmon.tui.app import TrainmonApp
 from trainmon.tui.glyphs import ASCII, UNICODE
 from trainmon.tui.look import Look
-from trainmon.tui.screens.evidence import EvidenceScreen
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.run import RunScreen
 from trainmon.tui.screens.triage import TriageScreen
-from trainmon.tui.widgets.chart_grid import ChartGrid
 
 SIZES = [(60, 15), (80, 24), (100, 30), (160, 48), (300, 100)]
-
-
-def change_run(app: TrainmonApp, name: str, **changes: object) -> None:
-    """Publishes a new snapshot in which the run `name` differs."""
-    source = source_of(app)
-    runs = tuple(replace(run, **changes) if run.name == name else run for run in source.snapshot.runs)  # type: ignore[arg-type]
-    source.snapshot = replace(source.snapshot, runs=runs)
-
-
-def grown(run: RunSnapshot, value: float) -> RunSnapshot:
-    """`run` with one more value of the loss."""
-    view = run.series[SignalKey("loss.train")]
-    steps, values = np.append(view.steps, view.steps[-1] + 1), np.append(view.values, value)
-    longer = sample.view("loss.train", steps, values)
-    return replace(sample.with_series(run, longer), revision=run.revision + 1, last_step=float(steps[-1]))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -212,118 +191,6 @@ async def test_letters_typed_into_the_filter_are_not_keys() -> None:
         assert isinstance(app.screen, FleetScreen)
         assert app.screen.filter_text == "qtcs?:!"
         assert app.is_running
-
-
-async def test_a_new_value_reaches_the_screen() -> None:
-    async with running() as (app, pilot):
-        run = grown(sample.healthy(), 1.2345)
-        source = source_of(app)
-        source.snapshot = replace(source.snapshot, runs=(run, *source.snapshot.runs[1:]))
-        app.poll()
-        await pilot.pause()
-        line = next(line for line in text_of(app).splitlines() if "llama-1b-base" in line)
-        assert "1.234" in line
-        assert "4001/10k" in line
-
-
-async def test_only_what_changed_is_drawn() -> None:
-    async with running(keys.RUN) as (app, pilot):
-        grid = app.screen.query_one(ChartGrid)
-        before = {place: block.strips for place, block in grid._blocks.items()}
-        change_run(app, "moe-16x1b", revision=5)
-        app.poll()
-        await pilot.pause()
-        assert all(grid._blocks[place].strips is before[place] for place in before)
-        run = next(run for run in source_of(app).snapshot.runs if run.name == "olmo-7b-lr-hot")
-        view = run.series[SignalKey("loss.train")]
-        longer = replace(view, bad_steps=np.append(view.bad_steps, 4001.0), count=view.count + 1)
-        change_run(app, run.name, series={**run.series, longer.key: longer}, revision=9)
-        app.poll()
-        await pilot.pause()
-        assert [place for place in before if grid._blocks[place].strips is not before[place]] == [
-            place for place, chart in grid._places if chart.number == "1"
-        ]
-
-
-async def test_nothing_is_drawn_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running(keys.RUN) as (app, pilot):
-        drawn: list[object] = []
-        update = app._display
-
-        def count(*args: Any) -> None:
-            drawn.append(args)
-            update(*args)
-
-        monkeypatch.setattr(app, "_display", count)
-        for _ in range(20):
-            app.poll()
-            app._tick()
-        await pilot.pause()
-        assert drawn == []
-
-
-async def test_ages_grow_while_nothing_comes() -> None:
-    async with running() as (app, pilot):
-        assert isinstance(app.clock, StillClock)
-        app.clock.now += 30
-        app._tick()
-        await pilot.pause()
-        line = next(line for line in text_of(app).splitlines() if "llama-1b-base" in line)
-        assert line.rstrip().endswith("40s")
-
-
-async def test_the_cursor_stays_on_its_run_when_the_order_changes() -> None:
-    async with running() as (app, pilot):
-        await pilot.press("j", "j", "j")
-        assert isinstance(app.screen, FleetScreen)
-        assert app.screen.table.current is not None
-        name = app.screen.table.current.run.name
-        await pilot.press("s")
-        await pilot.pause()
-        assert app.screen.table.current is not None
-        assert app.screen.table.current.run.name == name
-
-
-async def test_a_run_that_goes_away() -> None:
-    async with running(keys.RUN) as (app, pilot):
-        source_of(app).snapshot = FleetSnapshot(sample.fleet().runs[:1])
-        app.poll()
-        await pilot.pause()
-        assert "no longer there" in text_of(app)
-        await pilot.press("a", "l", "escape", "enter", "escape")
-        await pilot.pause()
-        await pilot.press("escape")
-        await pilot.pause()
-        assert isinstance(app.screen, FleetScreen)
-
-
-async def test_an_episode_that_is_withdrawn_while_one_looks_at_it() -> None:
-    async with running(keys.RUN) as (app, pilot):
-        await pilot.press("tab", "enter")
-        await pilot.pause()
-        assert isinstance(app.screen, EvidenceScreen)
-        change_run(app, "olmo-7b-lr-hot", episodes=(), triage=sample.triage({}), verdict=Verdict.PASS)
-        app.poll()
-        await pilot.pause()
-        assert "withdrawn" in text_of(app)
-
-
-async def test_acknowledged_episodes_go_down_the_list() -> None:
-    async with running(keys.RUN) as (app, pilot):
-        await pilot.press("tab", "a")
-        await pilot.pause()
-        text = text_of(app)
-        assert "2 open of 3" in text
-        assert "seen" in text
-
-
-async def test_loading_shows_progress() -> None:
-    run = replace(sample.healthy(), progress=0.43)
-    async with running(fleet=FleetSnapshot((run,), reading=True)) as (app, pilot):
-        await pilot.press("enter")
-        await pilot.pause()
-        assert "reading history" in text_of(app)
-        assert "43%" in text_of(app)
 
 
 @pytest.mark.parametrize(

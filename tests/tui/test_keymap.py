@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tui import sample
-from tests.tui.driver import StillClock
-from tests.tui.test_app import text_of
+from tests.tui.driver import StillClock, text_of
 from trainmon.tui import keys
 from trainmon.tui.app import TrainmonApp
 from trainmon.tui.glyphs import UNICODE
