@@ -99,11 +99,14 @@ class ThinCompositor(Compositor):
         lines = Region(0, dirty.y - region.y, region.width, dirty.height)
         for y, strip in zip(dirty.line_range, widget.render_lines(lines), strict=False):
             before = self._written.get((region.x, y))
-            self._written[region.x, y] = (region.right, strip)
             if before is None or before[0] != region.right:
                 first, end = dirty.x - region.x, dirty.right - region.x
+                is_known = (first, end) == (0, region.width)  # else what stands beside these cells may be older
             else:
                 first, end = differing(before[1], strip)
+                is_known = True
+            if is_known:
+                self._written[region.x, y] = (region.right, strip)
             if first < end:
                 piece = strip if (first, end) == (0, region.width) else strip.crop(first, end)
                 pieces.append((region.x + first, y, piece))
