@@ -46,13 +46,14 @@ def of_one_look(problem: str) -> str:
 
 def why_nothing(run: RunSnapshot) -> str:
     """One line for a run that holds nothing to judge: which files, and what is the matter."""
-    problems = [file.problem for file in run.files if file.problem] + list(run.problems)
-    if problems:
-        return of_one_look("; ".join(dict.fromkeys(problems)))
-    names = ", ".join(file.path for file in run.files[:3]) or run.name
-    if not sum(file.size_bytes for file in run.files):
-        return f"{names}: empty; nothing was logged yet"
-    return f"{names}: no training metrics found; see `trainmon inventory` and the README for what is read"
+    problems = [file.problem for file in run.files if file.problem]
+    if not problems:
+        names = ", ".join(file.path for file in run.files[:3]) or run.name
+        is_empty = not sum(file.size_bytes for file in run.files)
+        nothing = "no training metrics found; docs/formats.md says what is read"
+        why = "empty; nothing was logged yet" if is_empty else nothing
+        problems = [f"{names}: {why}"]
+    return of_one_look("; ".join(dict.fromkeys((*problems, *run.problems))))
 
 
 def report(run: RunSnapshot, *, quiet: bool = False) -> str:

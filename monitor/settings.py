@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
 
-from trainmon.monitor.thresholds import DEFAULTS, Thresholds
+from trainmon.monitor.thresholds import DEFAULTS, REST, Thresholds
 from trainmon.tails.formats.config_facts import config_facts
 from trainmon.tails.text import printable
 
 OWN_NAME = "trainmon.toml"
+_SCHEMA = 1  # of that file
 _MAX_ENTRIES = 20_000
 _MAX_LINE = 500  # a setting that matters is short, and matching stays linear
 _YAML_LINE = re.compile(r"^(?P<indent> *)(?P<key>[\w./-]{1,80}) *:(?: +(?P<value>[^#\n]*?))?(?: *#.*)?$")
@@ -53,6 +54,7 @@ class Settings:
 
     thresholds: dict[str, tuple[float, str]] = field(default_factory=dict)
     facts: dict[str, float | str] = field(default_factory=dict)
+    kept: str = ""  # the calibration that has looked at the defaults and left those it does not name
     problems: dict[str, str] = field(default_factory=dict)
 
     def read(self, path: str, content: bytes, owner: str = "") -> None:
@@ -70,7 +72,7 @@ class Settings:
 
     def limits(self, flags: Thresholds) -> Thresholds:
         """The thresholds with these files' values under those of the command line."""
-        merged = Thresholds()
+        merged = Thresholds(sources={REST: f"default kept by {self.kept}"} if self.kept else {})
         for name, (value, path) in self.thresholds.items():
             merged = merged.override({name: value}, source=path)
         for name in flags.values:
@@ -81,6 +83,10 @@ class Settings:
         told = [f"owner: {printable(owner, 60)}"] if owner else []
         told += _calibrated(document.get("calibration"))
         source = f"{path} ({'; '.join(told)})" if told else path
+        if isinstance(document.get("calibration"), Mapping):
+            self.kept = source
+        if document.get("schema", _SCHEMA) != _SCHEMA:
+            raise ValueError(f"schema {printable(str(document['schema']), 20)}: this trainmon knows {_SCHEMA}")
         unknown = sorted(set(document) - {"thresholds", "facts", "schema", "calibration"})
         for name, value in _leaves(document.get("thresholds", {})):
             if name not in DEFAULTS:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from trainmon.cli import COMMANDS, main
+from trainmon.cli import COMMANDS, Entry, main
 
 
 def lines(*values: str) -> str:
@@ -198,6 +199,13 @@ WRONG = [
     ("completion", "tcsh"),
     ("watch", "good.jsonl"),
     ("watch", "good.jsonl", "--records"),
+    ("demo", "--json"),
+    ("demo", "--faults", "nan@", "--out", "x"),
+    ("replay", "good.jsonl", "--json"),
+    ("export", "good.jsonl", "--format", "parquet", "-o", "names.parquet"),
+    ("report", "good.jsonl", "--shared-state", "no-such-folder"),
+    ("calibrate", "good.jsonl", "--accept", "no.such.check"),
+    ("history", "--limit", "many"),
     ("nonsense",),
     ("--nonsense",),
 ]
@@ -219,6 +227,40 @@ def test_the_help_tells_the_exit_statuses(command: str) -> None:
     assert made.exit_code == 0
     assert "Exit status: 0" in made.output
     assert made.stderr == ""
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_every_command_can_be_quiet_and_speak_json_and_shows_examples(entry: Entry) -> None:
+    command = main.get_command(click.Context(main), entry.name)
+    assert command is not None
+    names = {name for option in command.params for name in option.opts}
+    assert {"-q", "--quiet"} <= names
+    assert "--json" in names or entry.name == "completion"  # which prints a script
+    assert f"trainmon {entry.name}" in called((entry.name, "--help"), "").output.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "good.jsonl", "-q", "--no-slurm"),
+        ("export", "good.jsonl", "-s", "loss.train", "-s", "eval.nll", "-q"),
+        ("note", "good.jsonl", "a remark", "-q"),
+        ("completion", "bash", "-q"),
+        ("demo", "--out", "quiet", "--runs", "1", "--faults", "none", "-q"),
+        ("replay", "good.jsonl", "--speed", "1000000000x", "--out", "quiet-replay", "-q"),
+        ("report", "good.jsonl", "-o", "quiet.md", "-q", "--no-slurm"),
+        ("watch", "good.jsonl", "--headless", "--until-idle", "0", "--no-slurm", "-q"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_is_quiet_says_no_word_beside_its_data(words: tuple[str, ...]) -> None:
+    made = called(words, "")
+    assert made.exit_code == 0
+    assert made.stderr == ""
+    if words[0] in ("note", "demo", "replay", "report"):
+        assert made.stdout == ""
+    if words[0] == "watch":
+        assert [json.loads(line)["event"] for line in made.stdout.splitlines()] == ["end"]
 
 
 def trainmon(*words: str, stdout: int) -> subprocess.CompletedProcess[bytes]:

@@ -264,6 +264,9 @@ class LossNonFinite(Detector):
             return result(self, verdict, tell(view.episodes), f"{self.good:,} finite values", advice, used)
         if not seen(view, "loss.train"):
             return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")
+        if not self.good:
+            count = seen(view, "loss.train")
+            return result(self, Verdict.NO_DATA, f"logged {count:,} times, never as a number (null)")
         return result(self, Verdict.PASS, f"{self.good:,} values, all finite", used=used)
 
 

@@ -87,11 +87,14 @@ def say_problems(found: Judgement) -> None:
 def problems_of(found: Judgement) -> list[str]:
     """The lines of `say_problems`."""
     from trainmon.monitor import check as stability
+    from trainmon.monitor.finding import Verdict
 
     lines = list(found.problems)
     for run in found.runs:
         if stability.is_worth_a_report(run):
             lines += [file.problem for file in run.files if file.problem]
+            if run.verdict is Verdict.NO_DATA:
+                lines.append(f"{run.name}: {run.verdict_reason}")
         else:
             lines.append(stability.why_nothing(run))
     if not found.runs and not lines:
