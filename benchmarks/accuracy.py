@@ -46,7 +46,7 @@ PLACE = 0.55  # of the run: where the fault begins
 # name -> (its runs and logs, where faults begin): nothing of the reported one was looked at before rules were fixed
 HALVES: Final = {"tune": (0, PLACE), "check": (1, PLACE), "report": (REPORTED, 0.35)}
 ASKED = ("fine-tuning, ",)  # shapes of the runs that doctors are asked about, where every step is logged
-ASKED_ROWS = 2500  # the longest real log that they are
+ASKED_ROWS = 1500  # the longest real log that they are
 
 
 class Bench:

@@ -16,7 +16,7 @@ from trainmon.monitor.job import JobState, Pulse, job_state
 from trainmon.monitor.job_report import left_behind, tell_of_jobs
 from trainmon.monitor.pauses import expected_pause
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, SeriesView, State, TriageStep
-from trainmon.monitor.thresholds import Thresholds
+from trainmon.monitor.thresholds import REST, Thresholds
 from trainmon.monitor.triage import walk
 from trainmon.monitor.work import RISK_ID
 from trainmon.tails.status import FileStatus, LogLine
@@ -228,7 +228,7 @@ def _eta_s(
 def _thresholds_source(limits: Thresholds) -> str:
     """Where the thresholds that are no defaults come from."""
     sources = sorted({limits.source(name) for name in limits.values})
-    return ", ".join(sources) if sources else "defaults, not calibrated"
+    return ", ".join(sources) or limits.sources.get(REST, "defaults, not calibrated")
 
 
 def _number(value: float | str | None) -> float | None:

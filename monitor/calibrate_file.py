@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
+from pathlib import Path
 
 from trainmon import version
 from trainmon.monitor.calibrate import Calibration
 from trainmon.monitor.thresholds import DEFAULTS
+from trainmon.tails.target import TargetKind, parse
 from trainmon.tails.text import printable
 
 SCHEMA = 1
+_HERE = (TargetKind.PATH, TargetKind.DIR, TargetKind.GLOB)
 _RATE = re.compile(r"(?P<alarms>\d+(?:\.\d+)?) */ *(?P<steps>\d[\d_,]*(?:e\d{1,2})?) *(?P<k>[kM]?) *(?:steps?)?")
 _FACTOR = {"": 1.0, "k": 1e3, "M": 1e6}
 
@@ -32,6 +37,25 @@ def parse_rate(text: str) -> float:
     if not 0 < rate <= 0.01:
         raise ValueError("the budget must be above 0 and at most 1/100steps")
     return rate
+
+
+def beside(targets: Sequence[str], cwd: Path) -> Path:
+    """``trainmon.toml`` in the deepest directory that holds all of the runs, and their configurations with them.
+
+    `targets` may be globs, of which the part before the first wildcard counts. In `cwd` where one lies elsewhere.
+
+    >>> str(beside(["/runs/a/log.jsonl", "/runs/b*/**"], Path("/")))
+    '/runs/trainmon.toml'
+    """
+    folders = []
+    for target in targets:
+        if parse(target, cwd).kind not in _HERE:
+            return Path("trainmon.toml")
+        parts = list(takewhile(lambda part: not set(part) & set("*?["), Path(cwd, target).parts))
+        whole = Path(*parts)
+        folders.append(whole if whole.is_dir() else whole.parent)
+    shared = Path(os.path.commonpath(folders))
+    return (shared.relative_to(cwd) if shared.is_relative_to(cwd) else shared) / "trainmon.toml"
 
 
 def content(calibration: Calibration, wall_s: float) -> str:

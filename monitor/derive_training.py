@@ -51,7 +51,7 @@ class ClipRateRule(DerivationRule):
 
     def _threshold(self) -> float:
         told = number_fact(self._facts, "clip_threshold")
-        return told if told is not None and self._limits.source("clip") == "default" else self._limits["clip"]
+        return told if told is not None and not self._limits.is_set("clip") else self._limits["clip"]
 
 
 class SkipRule(DerivationRule):

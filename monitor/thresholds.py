@@ -85,6 +85,9 @@ DEFAULTS: dict[str, float] = {
 }
 
 
+REST = ""  # in `Thresholds.sources`: of all that have no source of their own
+
+
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """The names as a check's own thresholds are shown: without the part before the last dot, unless two would be alike.
 
@@ -112,7 +115,11 @@ class Thresholds:
 
     def source(self, name: str) -> str:
         """Where the value of `name` came from."""
-        return self.sources.get(name, "default")
+        return self.sources.get(name) or self.sources.get(REST, "default")
+
+    def is_set(self, name: str) -> bool:
+        """Whether a file or a flag has set `name`."""
+        return name in self.values
 
     def override(self, values: dict[str, float], source: str) -> Thresholds:
         """A copy with `values` set. Raises KeyError for a name that no detector has."""

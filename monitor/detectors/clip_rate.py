@@ -82,7 +82,7 @@ class ClipRate(Detector):
     def clip(self) -> float:
         """The threshold c."""
         own = number_fact(self.facts, "clip_threshold")
-        if self.limits.source("clip") == "default" and own is not None and own > 0:
+        if not self.limits.is_set("clip") and own is not None and own > 0:
             return own
         return self.limits["clip"]
 
@@ -194,7 +194,7 @@ class ClipRate(Detector):
             )
         if not self.count:
             return result(self, Verdict.NO_DATA, "no gradient norm in the log; log it before clipping")
-        known = self.limits.source("clip") != "default" or number_fact(self.facts, "clip_threshold") is not None
+        known = self.limits.is_set("clip") or number_fact(self.facts, "clip_threshold") is not None
         source = "" if known else " (assumed: the log does not say)"
         why = f"threshold {self.clip:.15g}{source}"
         if verdict_of(view.episodes) is not Verdict.PASS:

@@ -117,7 +117,7 @@ class GradNorm(Detector):
     def clip(self) -> float:
         """The clip threshold: the run's own where it is known, unless a flag or file set one."""
         own = number_fact(self.facts, "clip_threshold")
-        if self.limits.source("clip") == "default" and own is not None and own > 0:
+        if not self.limits.is_set("clip") and own is not None and own > 0:
             return own
         return self.limits["clip"]
 

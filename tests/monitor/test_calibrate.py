@@ -226,6 +226,17 @@ def test_the_command_writes_and_later_runs_inherit(tmp_path: Path, monkeypatch: 
     assert "runs/trainmon.toml" in spike["thresholds"]["source"]
 
 
+def test_without_a_place_the_file_lies_beside_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "runs" / "a" / "log.jsonl", steps=1000)
+    write(tmp_path / "runs" / "b" / "log.jsonl", steps=1000, seed=4)
+    done = CliRunner().invoke(main, ["calibrate", "runs/a", "runs/b/*.jsonl"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "runs" / "trainmon.toml").exists()
+    assert CliRunner().invoke(main, ["calibrate", "runs/a"]).exit_code == 0
+    assert (tmp_path / "runs" / "a" / "trainmon.toml").exists()
+
+
 def test_the_command_names_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "log.jsonl", faults=[1500])

@@ -72,3 +72,14 @@ def test_any_bytes_are_read_without_an_exception(content: bytes, name: str) -> N
     settings = Settings()
     settings.read(name, content)
     settings.limits(Thresholds())
+
+
+def test_defaults_that_a_calibration_kept_are_its_own() -> None:
+    settings = Settings()
+    settings.read(
+        "runs/trainmon.toml", b"schema = 1\n[calibration]\ndate = 2026-11-29T10:00:00Z\nruns = []\n[thresholds]\n"
+    )
+    limits = settings.limits(Thresholds())
+    assert limits.source("spike.z") == "default kept by runs/trainmon.toml (calibrated 2026-11-29 on 0 runs)"
+    assert limits.used("spike.z")["source"] == limits.source("spike.z")
+    assert not limits.is_set("clip")

@@ -29,7 +29,8 @@ from trainmon.commands.reach import ssh_options
     help="Warnings that healthy training may give, all checks together.",
 )
 @output_option(
-    "The file to write. It holds for logs in its directory and below.", default=Path("trainmon.toml"), show_default=True
+    "The file to write: trainmon.toml beside the runs, in the deepest directory that holds them all, unless you name"
+    " another. It holds for logs in its directory and below."
 )
 @click.option(
     "--accept",
@@ -46,7 +47,7 @@ from trainmon.commands.reach import ssh_options
 def calibrate(
     targets: tuple[str, ...],
     budget: str,
-    output: Path,
+    output: Path | None,
     accept: tuple[str, ...],
     force: bool,
     as_json: bool,
@@ -76,6 +77,7 @@ def calibrate(
     unknown = sorted(set(accept) - {detector.id for detector in DETECTORS})
     if unknown:
         raise click.BadParameter(f"no such check: {', '.join(unknown)}", param_hint="--accept")
+    output = output or calibrate_file.beside(targets, Path.cwd())
     if output.exists() and output.is_file() and not force:
         fail(f"{output} is there already; choose another place with -o, or replace it with --force")
     try:
