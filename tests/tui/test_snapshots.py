@@ -23,7 +23,6 @@ def _word(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-# The comparison is not among them: where its curves are clipped depends on what was drawn before it in this process.
 @pytest.mark.parametrize(
     ("kind", "size", "glyphs"),
     [
@@ -33,6 +32,8 @@ def _word(value: object) -> str:
         (keys.RUN, (160, 48), UNICODE),
         (keys.TRIAGE, (80, 24), UNICODE),
         (keys.EVIDENCE, (80, 24), UNICODE),
+        (keys.COMPARE, (80, 24), UNICODE),
+        (keys.COMPARE, (160, 48), UNICODE),
         (keys.LAYERS, (80, 24), UNICODE),
         (keys.LAYERS, (160, 48), UNICODE),
         (keys.EXPERTS, (80, 24), UNICODE),
