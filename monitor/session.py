@@ -46,7 +46,7 @@ PUBLISH_SHARE: Final = 0.25
 # Working out verdicts of runs that go on as before takes at most this share of a core for the runs that somebody
 # looks at, as much for all others, and is put off no longer.
 JUDGING_SHARE: Final = 0.0025
-_LONGEST_REJUDGE_S: Final = 20.0
+_LONGEST_REJUDGE_S: Final = 30.0
 # Long histories wait so long for the screen to draw their previews, which two threads at work would put off.
 PATIENCE_S: Final = 10.0
 # While a history is read what is drawn is its preview, and what moves is how far it is read.

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 FRAME_S = 0.1
 SLOW_FRAME_S = 1.0  # with --low-bandwidth
 _TICK_S = 1.0
-_STILL_S = 0.7  # a screen that was drawn so lately shows the ages as they are
+_STILL_S = 1.7  # a screen that was drawn so lately shows the ages nearly as they are
 # What a terminal, a shell or a batch system ends programs with; each must find the terminal as it was.
 _ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 

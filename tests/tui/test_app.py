@@ -319,9 +319,13 @@ def test_a_screen_that_is_being_built_looks_at_nothing_yet() -> None:
     assert FleetScreen().looked_at() is None
 
 
-async def test_the_list_looks_at_the_run_under_the_cursor() -> None:
-    async with running() as (app, _):
+async def test_a_list_looks_at_all_runs_alike_and_a_run_screen_at_its_run() -> None:
+    async with running() as (app, pilot):
         assert isinstance(app.screen, FleetScreen)
         current = app.screen.table.current
         assert current is not None
+        assert app.screen.looked_at() == frozenset()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, RunScreen)
         assert app.screen.looked_at() == {current.id.name}
