@@ -13,7 +13,8 @@ from trainmon.monitor.snapshot import SeriesView
 from trainmon.tails.record import FloatArray, Note, NoteKind
 
 _LOSS_CHECKS: Final = ("loss.spike", "loss.shift", "loss.drift", "loss.nonfinite", "spike.co", "grad.norm")
-_SUDDEN: Final = ("spike", "co_spike", "nonfinite", "level_shift")
+_SIZED: Final = ("spike", "co_spike", "level_shift")  # their worst value ends what is odd about the data
+_SUDDEN: Final = ("spike", "co_spike", "nonfinite", "null_loss", "zero_loss", "level_shift")
 _LR: Final = SignalKey("optim.lr")
 _NORM: Final = SignalKey("grad.norm")
 _HALF: Final = 0.5  # of the learning rate, after a fault that did not recover: what published runs restarted with
@@ -91,7 +92,7 @@ def _of_the_fault(
 def _skip(fault: Episode, saved: Sequence[float]) -> str:
     if fault.kind not in _SUDDEN or not any(step < fault.first_step for step in saved):
         return ""
-    last = fault.worst_step if fault.kind != "nonfinite" else fault.first_step
+    last = fault.worst_step if fault.kind in _SIZED else fault.first_step
     if last - fault.first_step > _LONG_SKIP_STEPS:
         return ""
     span = f"step {fault.first_step:.15g}"

@@ -20,7 +20,9 @@ _TOGETHER_STEPS: Final = 10.0
 _TOGETHER_VALUES: Final = 3.0
 # Where a level began is only known to within the values it was told from the noise by.
 _LEVEL_VALUES: Final = 20.0
-_SUDDEN: Final = frozenset(("spike", "co_spike", "drop", "nonfinite", "null", "zero", "vanished", "slow_step")) | {
+_SUDDEN: Final = frozenset(
+    ("spike", "co_spike", "drop", "nonfinite", "null_loss", "zero_loss", "vanished", "slow_step")
+) | {
     "lr_jump",
     "no_warmup",
     "restart",
@@ -37,6 +39,8 @@ _KIND_WORDS: Final = {
     "level_shift": "level shift",
     "nonfinite": "non-finite values",
     "vanished": "values missing",
+    "null_loss": "null",
+    "zero_loss": "exactly 0",
     "co_spike": "spike together with the other",
 }
 
