@@ -179,8 +179,9 @@ _TABLE = (
 )
 
 
-def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs) -> list[Line]:
-    """End values and bests, a run a line; "loss at" compares all at the furthest x that all of them reached."""
+def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs, found: Comparison) -> list[Line]:
+    """End values and bests, a run a line; "loss at" compares all at the furthest x that all of them reached, "to A" is
+    the mean difference of `found`."""
     at = common_x(runs, axis)
     shown = x_text(axis, at)
     heads = [f"loss at {shown}" if what == "same" else name for name, what, _ in _TABLE]
@@ -192,13 +193,12 @@ def end_table(runs: list[RunSnapshot], axis: str, width: int, glyphs: Glyphs) ->
     name_cells = 14 + max(0, min(30, width - used))
     head = fit("run", name_cells) + "".join(" " + fit(heads[p], _TABLE[p][2], right=True) for p in fits)
     lines: list[Line] = [[Span(f"   {head}  verdict", "heading", "bar"), Span(" " * width, "text", "bar")]]
-    base = placed(runs[0], "loss.train", axis) if runs else None
     for place, run in enumerate(runs):
         line: Line = [Span(f" {letter(place)} ", f"label{place % LINE_STYLES}")]
         line.append(Span(fit_middle(run.name, name_cells, glyphs.ellipsis), "title"))
         for p in fits:
             _, what, cells = _TABLE[p]
-            text = _gap(run, axis, base) if what == "gap" and place else _value(run, what, axis, at)
+            text = _gap(found, place) if what == "gap" else _value(run, what, axis, at)
             line.append(Span(" " + fit(text, cells, right=True), "value" if what == "gap" else "text"))
         verdict = f"  {glyphs.verdicts[run.verdict]} {run.verdict.value}"
         lines.append([*line, Span(verdict, VERDICT_STYLES[run.verdict])])
@@ -210,15 +210,11 @@ def x_text(axis: str, x: float) -> str:
     return numbers.duration(x) if axis == "time" else numbers.count(x)
 
 
-def _gap(run: RunSnapshot, axis: str, base: tuple[FloatArray, FloatArray] | None) -> str:
-    """The newest of what the chart of the differences draws: means, so that one noisy value does not decide."""
-    other = placed(run, "loss.train", axis)
-    if base is None or other is None or not (base[0].size and other[0].size):
+def _gap(found: Comparison, place: int) -> str:
+    """The mean difference that the verdict below the table is about, so that one noisy value does not decide."""
+    gap = found.differences[place - 1].difference if 0 < place <= len(found.differences) else None
+    if gap is None:
         return numbers.MISSING
-    curve = difference(base, other, "", "line0")
-    if curve is None:
-        return numbers.MISSING
-    gap = float(curve.values[-1])
     return f"{gap:+.4f}" if abs(gap) < 10 else f"{gap:+.3g}"
 
 

@@ -69,10 +69,11 @@ class CompareScreen(Charted):
         self.grid.across = len(runs) if self.apart else 0
         charts = (apart_charts if self.apart else overlay_charts)(runs, axis, self.glyphs)
         self.query_one("#charts", ChartGrid).show(charts, nothing="none of these runs logs loss, gradient norm or time")
-        table = end_table(runs, axis, width, self.glyphs) if runs else []
+        table: list[Line] = []
         pane = self.query_one("#table", TextList)
         if runs:
-            table += difference_lines(self._compared(runs, axis), width, self.glyphs)
+            found = self._compared(runs, axis)
+            table = [*end_table(runs, axis, width, self.glyphs, found), *difference_lines(found, width, self.glyphs)]
         self.sized(pane, height=min(len(table), max(4, self.app.size.height // 3)))
         pane.show(table)
 
