@@ -97,6 +97,7 @@ def test_curves_carry_letters() -> None:
     assert "a=web" in words(chart, 70, 12)[0]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=60),
     st.integers(1, 120),
@@ -156,6 +157,7 @@ def test_a_chart_keeps_its_key_while_the_data_is_the_same() -> None:
     assert changed == ["1"]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 12), st.integers(0, 300), st.integers(0, 100))
 def test_places_never_overlap_and_stay_inside(count: int, width: int, height: int) -> None:
     places = arrange(count, width, height)
