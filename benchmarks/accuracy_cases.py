@@ -115,7 +115,7 @@ def synthetic(half: int, levels: int = len(LEVELS)) -> Iterator[Run]:
     Faults are put into one noise level of each combination, taken in turn.
     """
     turn = itertools.count()
-    shapes, noises = ([n for n in names if half == REPORTED or n not in OF_REPORTED] for names in (SHAPES, NOISES))
+    shapes, noises = ([n for n in names if half >= REPORTED or n not in OF_REPORTED] for names in (SHAPES, NOISES))
     for number, shape in enumerate(shapes):
         for noise in noises:
             for cadence in VALUES:
@@ -246,6 +246,8 @@ def healthy(corpus: Path, half: int | None) -> list[str]:
     names = sorted(name for name, fact in facts.items() if fact["expect"] == "healthy")
     if half == REPORTED:
         return sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())[: (len(names) + 1) // 2]
+    if half == REPORTED + 1:
+        return [name for name in names if name not in healthy(corpus, REPORTED)]
     return [name for number, name in enumerate(names) if half is None or number % 2 == half]
 
 

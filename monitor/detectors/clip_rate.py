@@ -112,7 +112,12 @@ class ClipRate(Detector):
         at = 0
         for change in [*self._changes(own.rows), len(rates)]:
             self._read(frame, own.rows[at:change], rates[at:change], found)
-            if change < len(rates) and not self.opened:
+            # A rise that is under way is not explained by a rate that decays meanwhile.
+            if (
+                change < len(rates)
+                and not self.opened
+                and (self.first is None or int(own.rows[change]) in self.meant.rows)
+            ):
                 self.base, self.first = math.inf, None
                 self.settled = self.count + self.share.window
             at = change

@@ -38,6 +38,7 @@ GAP = 20.0  # times the spacing of the first steps: a part of the log that was l
 AT_PEAK = 0.99
 JUMP = 2.0  # up, between neighbouring values within 1% of the run
 BEYOND = 1.25  # times the height so far: a schedule that begins again returns to about where it was
+BACK = 0.8  # of the height so far: what comes back to it is a schedule that begins again
 SETTLED_VALUES, SETTLED_STEPS = 20, 100.0
 SMOOTH = 1.2  # from value to value: a warm-up under way rises by less
 FAULT_SHARE = 0.01
@@ -66,6 +67,7 @@ class _Schedule:
         self.last_step = math.nan
         self.count = 0
         self.tail = np.empty(0)
+        self.has_come_back = False
 
     def keep_tail(self, lr: FloatArray) -> None:
         """Remembers the newest values."""
@@ -164,9 +166,12 @@ class LrSchedule(Detector):
             place_ = place(frame, row, float(lr[i]))
             what = f"learning rate jumped from {before[i]:.3g} to {lr[i]:.3g} at step {at[i]:.15g}"
             change = self.meant.just_before(place_.step, row, BATCH_SIZE)
-            is_beyond = lr[i] > BEYOND * highest[i]
-            severity = Severity.WARN if is_beyond and not change else Severity.INFO
-            what += f", where {change}" if change else ", beyond its height so far" if is_beyond else ""
+            why = _unexplained(float(lr[i]), float(highest[i]))
+            if why and lr[i] < highest[i]:
+                why = "" if group.has_come_back else why  # one that begins again at lower and lower heights does so
+                group.has_come_back = True
+            severity = Severity.WARN if why and not change else Severity.INFO
+            what += f", where {change}" if change else why
             found.append((row, finding("open", "lr_jump", key, severity, place_, what)))
             found.append((row, finding("recover", "lr_jump", key, severity, place_, what)))
 
@@ -283,6 +288,13 @@ class LrSchedule(Detector):
                 f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps",
             )
         return None
+
+
+def _unexplained(lr: float, highest: float) -> str:
+    """Why a jump to `lr` is none that a schedule makes: one that begins again comes back to about its height."""
+    if lr > BEYOND * highest:
+        return ", beyond its height so far"
+    return f", neither beyond nor back to {highest:.3g}" if lr < BACK * highest else ""
 
 
 def _has_settled(group: _Schedule, lr: FloatArray, at: FloatArray) -> bool:
