@@ -120,7 +120,7 @@ class DocumentReader:
     def _say_broken(self, now: float) -> None:
         if self.size > MAX_DOCUMENT_BYTES:
             return
-        self.problem = ""
+        self.problem = self._format.problem
         if self._broken_since is not None and now - self._broken_since >= _PATIENCE_S:
             self.problem = f"{show(self.path)}: not a whole document; half-written, or torn by a crash or a full disk"
 

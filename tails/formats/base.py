@@ -57,7 +57,12 @@ class LineFormat(Format):
 
 
 class DocumentFormat(Format):
-    """A file that is rewritten whole (trainer_state.json). Each reading gives all of it anew."""
+    """A file that is rewritten whole (trainer_state.json). Each reading gives all of it anew.
+
+    `problem`: one line on what keeps the document from being read at all (a package that is missing), "" when nothing.
+    """
+
+    problem: str = ""
 
     @abstractmethod
     def parse(self, data: bytes) -> Parsed:

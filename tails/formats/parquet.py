@@ -13,9 +13,11 @@ from trainmon.tails.formats.records import RecordReader
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.record import Mark, Note, NoteKind, Parsed
+from trainmon.tails.text import printable
 
 _MAGIC = b"PAR1"
 _HEAD_ROWS = 64
+_NAME_LIMIT = 200
 
 
 class Parquet(DocumentFormat):
@@ -34,7 +36,9 @@ class Parquet(DocumentFormat):
         try:
             arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
         except ImportError:
-            return self._only_note(f"install trainmon[parquet] to read {self.source}")
+            name = printable(self.source, _NAME_LIMIT)
+            self.problem = f"{name}: reading parquet needs pyarrow: pip install 'trainmon[parquet]'"
+            return self._only_note(self.problem)
         try:
             table = parquet.read_table(arrow.BufferReader(data))
         except (arrow.ArrowException, OSError, ValueError) as error:

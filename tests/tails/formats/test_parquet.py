@@ -3,10 +3,13 @@ from __future__ import annotations
 import io
 import math
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.tails.formats.structured import column, marks, rows_of, steps
+from trainmon.tails.clock import SystemClock
+from trainmon.tails.document import DocumentReader
 from trainmon.tails.formats.parquet import Parquet
 from trainmon.tails.record import NoteKind, TimeKind
 
@@ -50,8 +53,19 @@ def test_torn_file_gives_one_line() -> None:
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    parsed = Parquet("h.parquet").parse(b"PAR1")
-    assert [note.text for note in parsed.notes] == ["install trainmon[parquet] to read h.parquet"]
+    table_format = Parquet("h.parquet")
+    parsed = table_format.parse(b"PAR1")
+    assert table_format.problem == "h.parquet: reading parquet needs pyarrow: pip install 'trainmon[parquet]'"
+    assert [note.text for note in parsed.notes] == [table_format.problem]
+
+
+def test_without_the_extra_the_user_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "history.parquet"
+    path.write_bytes(table(step=[1, 2], loss=[2.5, 2.25]))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    reader = DocumentReader(path, Parquet(str(path)), SystemClock())
+    assert reader.poll(is_final=True).records == 0
+    assert "pip install 'trainmon[parquet]'" in reader.problem
 
 
 def test_importing_the_format_imports_no_pyarrow() -> None:
