@@ -24,5 +24,5 @@ def test_the_help_of_demo_names_every_fault() -> None:
     from trainmon.commands.demo import demo
 
     assert demo.epilog is not None
-    named = demo.epilog.partition("Faults:")[2].partition("Exit status")[0].replace(",", " ").split()
+    named = demo.epilog.partition("Faults:")[2].partition("Examples:")[0].replace("\b", "").replace(",", " ").split()
     assert sorted(named) == sorted(FAULTS)
