@@ -21,10 +21,10 @@ _NAMED = re.compile(
 )
 # ``train | step: 100 | steps/sec: 5.2 | output:``: what it says of the step follows below.
 _OUTPUT = re.compile(
-    r".{0,48}?\b(?:step|iteration)\s?[:#=]?\s*(?P<step>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?(?!\.?\d)"
-    r".{0,120}(?::|\bper-step time [\d.]{1,12}s)\s*",
+    r".{0,48}?\b(?:step|iteration)\s?[:#=]?\s{0,8}(?P<step>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?(?!\.?\d)",
     re.IGNORECASE,
 )
+_PER_STEP = re.compile(r"\bper-step time [\d.]{1,12}s\s*$")
 _NEAR = 6  # lines from the one that names the step to the box
 _MOST_ROWS = 500
 _LONGEST_HEADING = 200
@@ -76,7 +76,8 @@ class Boxed(Dialect):
     def _look_for_step(self, line: Line, sink: Sink) -> None:
         if len(line.text) > _LONGEST_HEADING:
             return
-        match = _NAMED.fullmatch(line.text) or _OUTPUT.fullmatch(line.text)
+        tells = line.text.rstrip().endswith(":") or _PER_STEP.search(line.text) is not None
+        match = _NAMED.fullmatch(line.text) or (_OUTPUT.match(line.text) if tells else None)
         if match is not None:
             total = float(match["total"]) if match["total"] else None
             self._named = sink.announced = (float(match["step"]), total, line.line_no)
