@@ -29,7 +29,7 @@ from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.monitor.watched import REJUDGE_S, WatchedRun
+from trainmon.monitor.watched import REJUDGE_S, WatchedRun, unjudged
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
@@ -391,7 +391,8 @@ class Monitor:
             if last is None:
                 watched.forget()
                 return watched.snapshot(live=True)
-            return replace(last, problems=(watched.failure, *last.problems), revision=last.revision + 1)
+            told = replace(last, problems=(watched.failure, *last.problems), revision=last.revision + 1)
+            return unjudged(told, watched.failure)
 
 
 def _says_the_same(fleet: FleetSnapshot, before: FleetSnapshot) -> bool:

@@ -10,6 +10,7 @@ from time import thread_time
 
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.finding import Verdict
 from trainmon.monitor.freshen import freshened
 from trainmon.monitor.job import Pulse, patience_s
 from trainmon.monitor.rhythm import Rhythm
@@ -125,12 +126,9 @@ class WatchedRun:
         for block in parsed.blocks:
             self._rhythm.add(block, now, live=caught_up)
             self._places.setdefault(path, StepIndex()).add(block)
-        if not item.update.is_empty and not self.failure:
-            self.engine.feed(path, parsed, item.update.restarted)
-            self._has_new_rows = True
-            if caught_up and self._has_grown(path, status, now):
-                self._seen_growing = True
-                self._last_arrival_s = now
+        if caught_up and not item.update.is_empty and self._has_grown(path, status, now):
+            self._seen_growing = True
+            self._last_arrival_s = now
         if status.read_bytes >= status.size_bytes:
             self._caught_up.add(path)
         if item.is_ended:
@@ -140,6 +138,9 @@ class WatchedRun:
         self._stated_at_s[path] = now
         self._keep(item.update.lines)
         self.dirty = True
+        if not item.update.is_empty and not self.failure:  # at last: should it raise, the log is shown all the same
+            self._has_new_rows = True
+            self.engine.feed(path, parsed, item.update.restarted)
 
     def _has_grown(self, path: str, status: FileStatus, now: float) -> bool:
         """Whether the file was written to since it was told of: what a reader held back (a last line) is no news."""
@@ -264,7 +265,7 @@ class WatchedRun:
                 log_context_for=self.log_context_for,
                 with_scores=with_scores,
             )
-            return self._as_previewed(self._last)
+            return unjudged(self._as_previewed(self._last), self.failure)
         self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self.told_problems()
         self._has_new_rows = False
         self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
@@ -286,7 +287,7 @@ class WatchedRun:
             now=self._clock.wall(),
         )
         self.judging_s = thread_time() - began_s
-        return self._as_previewed(self._last)
+        return unjudged(self._as_previewed(self._last), self.failure)
 
     @property
     def log_tail(self) -> tuple[LogLine, ...]:
@@ -312,6 +313,13 @@ class WatchedRun:
             and engine.events == self._judged_events
             and self.told_problems() == self._judged_problems
         )
+
+
+def unjudged(made: RunSnapshot, failure: str) -> RunSnapshot:
+    """`made` as what it is once its engine has failed: a FAIL stands, but nothing passes any more."""
+    if not failure or made.verdict is Verdict.FAIL:
+        return made
+    return replace(made, verdict=Verdict.NO_DATA, verdict_reason=failure)
 
 
 def _lasts_s(pulse: Pulse, engine: RunEngine) -> float:

@@ -285,6 +285,8 @@ def test_an_engine_that_raises_says_so_and_leaves_the_other_runs_alone(
     assert "internal error, this run is no longer judged (ZeroDivisionError: on" in broken.problems[0]
     assert "\x1b" not in broken.problems[0]
     assert broken.last_step == 60
+    assert (broken.verdict, sound.verdict) == (Verdict.NO_DATA, Verdict.PASS), "what is no longer judged does not pass"
+    assert "internal error" in broken.verdict_reason
     assert not sound.problems
 
 
@@ -310,6 +312,7 @@ def test_a_snapshot_that_cannot_be_made_leaves_the_last_one_standing(
     assert run.last_step is not None
     assert run.series[LOSS].count == run.last_step
     assert run.checks
+    assert run.verdict is Verdict.NO_DATA
 
 
 def test_standard_input_is_watched_until_it_is_closed(start: Start, tmp_path: Path) -> None:
