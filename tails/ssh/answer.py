@@ -128,7 +128,10 @@ def settled(before: Piece, after: bytes) -> Piece:
     """A part with its padding taken off: what the file still held when it had been read, if it is the same file."""
     if not re.fullmatch(rb"[0-9a-f. ]+", after):
         return Piece(errno.ENOENT)
-    status = status_of(after.split(b" "))
+    words = after.split(b" ")
+    if len(words) == 1:  # why it could not be read to its end
+        return Piece(number(words[0]) or errno.EIO)
+    status = status_of(words)
     assert before.status is not None
     if status.identity != before.status.identity or status.size < before.status.size:
         return Piece(errno.EAGAIN)

@@ -1,10 +1,10 @@
-"""What the reader for a host with python3 does with a file: the first half of the program that is sent there.
+"""What the reader for a host with python3 does with a file, and how it runs a program: the first half of what is sent.
 
 `link` puts this before `far_python`, which see. What comes of a file is compressed when that is faster.
 """
 
 # It must run where nothing of this project is, in old versions and in a hurry: hence the style.
-# ruff: noqa: D101, D102, D103, PTH100, PTH115, PTH116, PTH118, PTH120, PTH123, TID251
+# ruff: noqa: UP022, SIM105, D101, D102, D103, PTH100, PTH115, PTH116, PTH118, PTH120, PTH123, TID251
 
 import errno
 import os
@@ -26,6 +26,7 @@ MAX_PART = 1 << 20
 MAX_HELD = 200
 GRACE_S = 10.0
 SPAN = 4 << 20
+PROGRAMS = (b"squeue", b"scontrol", b"sacct", b"sinfo")
 BLIND = re.compile("nfs|lustre|gpfs|beegfs|cifs|smb|ceph|9p|afs|panfs|weka|gluster|virtiofs|fuse|orangefs|pvfs")
 ESCAPE = re.compile(rb"\\0([0-7]{3})")
 if False:  # for the type checker only: importing it takes longer than all the rest
@@ -144,8 +145,11 @@ class File:
     def close(self):
         # type: () -> None
         if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+            fd, self.fd = self.fd, -1
+            try:
+                os.close(fd)
+            except OSError:  # a mount that was taken away: it was only read from
+                pass
 
 
 class Files:
@@ -347,3 +351,22 @@ class Files:
             is_faster_packed = self.rates[False] < 30e6
         self.pipe_is_packed = is_faster_packed != (self.spans % 16 == 0 and bool(self.rates[True]))
         self.span, self.span_began = 0, now
+
+
+def run_program(number, seconds, command):
+    # type: (int, int, list[bytes]) -> None
+    import subprocess
+
+    if not command or command[0] not in PROGRAMS:
+        send(b"R", number, b"126 0\n")
+        return
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds
+        )
+        status, out, err = done.returncode & 255, done.stdout[:MAX_PART], done.stderr[:65536]
+    except subprocess.TimeoutExpired:
+        status, out, err = 124, b"", b""
+    except OSError:
+        status, out, err = 127, b"", b""
+    send(b"R", number, b"%d %d\n" % (status, len(out)) + out + err)

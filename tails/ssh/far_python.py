@@ -32,7 +32,7 @@ that hangs holds up its own files only.
 """
 
 # It must run where nothing of this project is, in old versions and in a hurry: hence the style.
-# ruff: noqa: D102, D103, PTH114, PTH116, PTH118, PTH120, PTH207, PTH208, TID251, SIM105, UP022, B905, F403, F405
+# ruff: noqa: D102, PTH114, PTH116, PTH118, PTH120, PTH207, PTH208, TID251, SIM105, B905, F403, F405
 
 import bisect
 import collections
@@ -53,7 +53,6 @@ SILENT_S = 5.0
 HEARTBEAT_S = 2.0
 MAX_LISTED = 100000
 MAX_MATCHES = 10001
-PROGRAMS = (b"squeue", b"scontrol", b"sacct", b"sinfo")
 # A round of polls may take this share of a core, files that grew lately and the others counted apart.
 HOT_SHARE = 0.02
 COLD_SHARE = 0.004
@@ -81,6 +80,11 @@ class Reader(Files):
             os.set_blocking(self.wake_out, False)
         self.rest = b""
         self.points = points
+        self.table = -1
+        try:
+            self.table = -1 if mount else os.open("/proc/self/mountinfo", os.O_RDONLY)
+        except OSError:
+            pass
         self.hot_due = self.cold_due = self.beat_due = 0.0
         self.listed = (None, [])  # type: tuple[tuple[bytes, int, int, int] | None, list[bytes]]
 
@@ -107,6 +111,15 @@ class Reader(Files):
             for file in behind:
                 if file.number in self.files:
                     self.look(file, now)
+
+    def run_aside(self):
+        # type: () -> None
+        """In a thread: what goes wrong ends the whole program, and is said as where there is no thread."""
+        try:
+            self.run()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
 
     def beat(self, number):
         # type: (int) -> None
@@ -180,6 +193,8 @@ class Reader(Files):
         command = getattr(self, "do_" + words[0].decode("ascii", "replace"), None)
         if command is None:
             return False
+        if not self.mount and words[0] in (b"w", b"l", b"b", b"n"):
+            self.renew_points()
         place = b"" if self.mount or not self.points else self.place_for(words)
         if place:
             self.hand_on(place, line)
@@ -209,6 +224,12 @@ class Reader(Files):
             place = min(below, default=b"")
         return place
 
+    def renew_points(self):
+        # type: () -> None
+        """Mounts that came since: the kernel says when the table is another one."""
+        if self.table >= 0 and select.select([], [], [self.table], 0)[2]:
+            self.points[:] = blind_mounts()
+
     def hand_on(self, place, line):
         # type: (bytes, bytes) -> None
         import threading
@@ -217,7 +238,7 @@ class Reader(Files):
         other = self.others.get(place)
         if other is None:
             other = self.others[place] = Reader(self.points, place)
-            thread = threading.Thread(target=other.run)
+            thread = threading.Thread(target=other.run_aside)
             thread.daemon = True
             thread.start()
         other.lines.append(line)
@@ -353,25 +374,6 @@ class Reader(Files):
         thread = threading.Thread(target=run_program, args=(int(number), int(seconds), command))
         thread.daemon = True
         thread.start()
-
-
-def run_program(number, seconds, command):
-    # type: (int, int, list[bytes]) -> None
-    import subprocess
-
-    if not command or command[0] not in PROGRAMS:
-        send(b"R", number, b"126 0\n")
-        return
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds
-        )
-        status, out, err = done.returncode & 255, done.stdout[:MAX_PART], done.stderr[:65536]
-    except subprocess.TimeoutExpired:
-        status, out, err = 124, b"", b""
-    except OSError:
-        status, out, err = 127, b"", b""
-    send(b"R", number, b"%d %d\n" % (status, len(out)) + out + err)
 
 
 if __name__ == "__main__":

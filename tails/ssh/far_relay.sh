@@ -1,6 +1,32 @@
 # The first half of the reader for a host without python3 (`far_shell.sh`): what passes commands on, and what watches files
 # in the background. What they write goes to the reader through one pipe, in lines that are short enough to stay whole.
 
+find_mounts() { # sets `points`: where file systems are mounted that may hang
+  points=
+  while read -r _ _ _ _ point about; do
+    case ${about##* - } in
+    nfs* | lustre* | gpfs* | beegfs* | cifs* | smb* | ceph* | 9p* | afs* | panfs* | weka* | gluster* | virtiofs* | fuse* | orangefs* | pvfs*)
+      points="$points${point%%\\*}$newline"
+      ;;
+    esac
+  done 2>/dev/null </proc/self/mountinfo
+}
+
+mount_of() { # path: sets `mount` to the file system under it that may hang, if any
+  mount=
+  case $1 in
+  /*) whole=$1 ;;
+  *) whole=$PWD/${1#./} ;;
+  esac
+  IFS=$newline
+  for point in $points; do
+    case $whole in
+    "${point%/}"/*) mount=$point ;;
+    esac
+  done
+  IFS=' '
+}
+
 notify() { # says "!" when one of the files may have grown; for those on mounts that cannot hang
   set --
   for file in $files; do
@@ -70,6 +96,7 @@ help() { # starts what watches in the background
   if [ -n "$helpers" ]; then kill $helpers 2>/dev/null; fi
   helpers=
   mounts=
+  find_mounts
   if [ -n "$points" ]; then
     for file in $files; do
       eval "plain \"\$code_$file\""

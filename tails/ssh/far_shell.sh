@@ -41,13 +41,6 @@ follows=
 case $(tail --version </dev/null 2>/dev/null) in
 *coreutils*) follows=1 ;;
 esac
-while read -r _ _ _ _ point rest; do
-  case ${rest##* - } in
-  nfs* | lustre* | gpfs* | beegfs* | cifs* | smb* | ceph* | 9p* | afs* | panfs* | weka* | gluster* | virtiofs* | fuse* | orangefs* | pvfs*)
-    points="$points${point%%\\*}$newline"
-    ;;
-  esac
-done 2>/dev/null </proc/self/mountinfo
 
 packet() { # kind number payload
   printf '%s %08x %08x\n%s' "$1" "$2" "${#3}" "$3"
@@ -58,23 +51,18 @@ plain() { # undoes \0ooo; the dot keeps line ends at the end
   plain=${plain%.}
 }
 
-mount_of() { # path: sets `mount` to the file system under it that may hang, if any
-  mount=
-  case $1 in
-  /*) whole=$1 ;;
-  *) whole=$PWD/${1#./} ;;
-  esac
-  IFS=$newline
-  for point in $points; do
-    case $whole in
-    "${point%/}"/*) mount=$point ;;
-    esac
-  done
-  IFS=' '
-}
-
 look() {
   stat -L -c "$form" "$1" 2>/dev/null
+}
+
+reason() { # an errno for what a program said of a file; 11 when there were fewer bytes than expected
+  case $1 in
+  *"Permission denied"*) echo 13 ;;
+  *"Input/output error"*) echo 5 ;;
+  *"Stale file handle"*) echo 116 ;;
+  *"Transport endpoint"*) echo 107 ;;
+  *) echo 11 ;;
+  esac
 }
 
 trouble() { # an errno for a path that cannot be read
@@ -147,6 +135,7 @@ tell() { # number paths: what is new of them; forgets `known` when one of them i
 
 pour() { # path offset count: so many bytes, with zeros where the file has no more; sets `got` to how many were there
   got=$3
+  said=
   if [ "$3" -eq 0 ]; then return; fi
   if [ -n "$counts" ]; then
     said=$(dd if="$1" bs=131072 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock 2>&1 >&3)
@@ -178,7 +167,7 @@ data() { # number file offset count: of a file that is watched
   if [ "$got" -eq "$4" ]; then
     packet k "$1" "$(look "$path")"
   elif [ "$got" -ge 0 ] && [ -e "$path" ]; then
-    packet k "$1" 11
+    packet k "$1" "$(reason "$said")"
   else
     packet k "$1" "$(trouble "$path")"
   fi
@@ -211,7 +200,7 @@ part() { # number path offset length
   if [ "$count" -lt 0 ]; then count=0; fi
   printf 'K %08x %08x\n%s\n' "$1" $((${#status} + 1 + count)) "$status"
   pour "$2" "$at" "$count"
-  packet k "$1" "$(look "$2")"
+  if [ "$got" -eq "$count" ]; then packet k "$1" "$(look "$2")"; else packet k "$1" "$(reason "$said")"; fi
 }
 
 list_part() { # number paths...
@@ -312,9 +301,11 @@ loop() {
   last=none
   gone=
   set --
-  while read -r command number rest; do
+  command=
+  while before=$command && read -r command number rest; do
     case $command in
     w)
+      if [ "$before" != w ]; then find_mounts; fi
       plain "$rest"
       mount_of "$plain"
       eval "path_$number=\$plain mount_$number=\$mount told_$number=none"
@@ -348,8 +339,15 @@ loop() {
     '?') packet F 0 0 ;;
     f)
       told=${follows:-0}
+      find_mounts
+      known=
       for file in $files; do
-        eval "mount=\$mount_$file"
+        if [ -n "$points" ]; then
+          eval "mount_of \"\$path_$file\""
+          eval "mount_$file=\$mount"
+        else
+          eval "mount_$file= mount="
+        fi
         if [ -n "$mount" ]; then told="$told$newline$file $mount"; fi
       done
       packet F "$number" "$told"

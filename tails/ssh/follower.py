@@ -88,8 +88,8 @@ class RemoteFollower:
     @property
     def problem(self) -> str:
         """What is wrong, one line; "" when all is well."""
-        if self._host.problem:
-            return self._host.problem
+        if host_problem := self._host.problem_of(self._file.path):
+            return host_problem
         file = self._file
         if file.error:
             if is_gone(file.error) and self._was_there:

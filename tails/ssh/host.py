@@ -68,6 +68,7 @@ class Host:
         self._small = InTurn(self._put, MOST_SMALL)
         self._pieces = InTurn(self._put, MOST_PIECES, master.options.rate)
         self._reason = ""  # why there is no connection
+        self._silent: dict[bytes, float] = {}
         self.hanging = ""  # the file systems there that do not answer, one line
         self._down_since: float | None = None
         self._connected_at = 0.0
@@ -129,12 +130,22 @@ class Host:
 
     @property
     def problem(self) -> str:
+        """What is wrong with the host, one line: its connection, or a file system there that does not answer."""
+        return self.connection_problem or self.hanging
+
+    def problem_of(self, path: str) -> str:
+        """What is wrong for the file at `path`: the same, but for file systems that it does not lie on."""
+        is_there = any(path.startswith(f"{os.fsdecode(mount)}/") for mount in self._silent)
+        return self.connection_problem or (self.hanging if is_there else "")
+
+    @property
+    def connection_problem(self) -> str:
         """What is wrong with the connection, one line; "" when all is well, or it is not yet known."""
         link, down_since = self._link, self._down_since
         if link is not None and link.side:
             silent_s = self.silent_s
             if silent_s < UNSURE_S:
-                return self.hanging
+                return ""
             state = "the connection does not answer" if silent_s >= DEAD_S else "nothing was heard"
             return f"{self.address.name}: {state} for {silent_s:.0f} s; what is shown is at least that old"
         if not self._reason:
@@ -237,7 +248,8 @@ class Host:
             now = self.clock.monotonic()
             self.read_bytes = link.read_bytes
             due = self._speaker.beat(now)
-            self.hanging = self._words_for(self._speaker.hanging(now))
+            self._silent = self._speaker.hanging(now)
+            self.hanging = self._words_for(self._silent)
             for file in list(self._files.values()):
                 file.tick(now)
             self._small.send(now)
@@ -303,7 +315,7 @@ class Host:
     def _close_link(self) -> None:
         link, self._link = self._link, None
         self._speaker = None
-        self.hanging = ""
+        self._silent, self.hanging = {}, ""
         if link is not None:
             link.close()
         # What was asked is asked again: nothing of it has an effect there.

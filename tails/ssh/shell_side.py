@@ -26,6 +26,8 @@ TICK_FOLLOWED_S = 6.0  # where tail tells of what grows, and nothing does
 HOT_FOR_S = 30.0
 HANGS_AFTER_S = 5.0  # a mount that did not say for so long that it answers
 _FOLLOW_AGAIN_S = 1.0
+_MOUNTS_AGAIN_S = 60.0
+_AGAIN_S = 1.0  # what could not be read is tried again
 _LOOK_SHARE = 0.2  # of the time between two looks that one may take
 _OVERLAP_BYTES = 1024
 _PART_BYTES = (2 << 20) - 2 * _OVERLAP_BYTES
@@ -154,10 +156,13 @@ class ShellSide:
         for place, polled in self._polled.items():
             if polled.check_again_at and now >= polled.check_again_at and place in self._files:
                 polled.check_again_at, polled.is_wanted = 0.0, True
+                polled.told = self._known.get(place, polled.told)
                 self._serve(self._files[place], polled)
         if now >= self._ping_at:
             self._send(b"p 0\n" if self._ping_at else b"p 0 clock\n")
             self._ping_at = now + PING_S
+        if self._heard and now >= self._follow_at + _MOUNTS_AGAIN_S and self.hanging(now):
+            self._is_to_follow = True  # it may have been taken away
         if self._is_to_follow and now >= self._follow_at:
             self._is_to_follow, self._follow_at = False, now + _FOLLOW_AGAIN_S
             self._send(b"f 0\n")
@@ -221,7 +226,9 @@ class ShellSide:
             if polled is not None and len(heard) < _MOST_MOUNTS:
                 polled.mount = mount
                 heard[mount] = self._heard.get(mount, now)
-        if lines or first == b"1":
+        if first == b"1" or lines or not self._heard:
+            for polled in self._polled.values():
+                polled.mount = polled.mount if polled.mount in heard else None
             self._heard = heard
 
     # -- parts -------------------------------------------------------------------------------------------------
@@ -352,6 +359,6 @@ class ShellSide:
             return False
         polled.drop()
         polled.told = piece.error
-        self._known[file.number] = piece.error
+        polled.check_again_at = self._clock.monotonic() + _AGAIN_S
         file.answer_errno(piece.error)
         return False

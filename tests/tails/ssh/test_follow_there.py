@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faultfs import FaultFs
 from tests.sshd import Sshd
 from tests.tails.ssh.server import Near
 
@@ -194,8 +196,42 @@ def test_a_file_that_may_not_be_read_is_said(shared_near: Near, tmp_path: Path) 
     got.until_true(lambda: "permission" in got.follower.problem)
 
 
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        ({"open": errno.EACCES}, "permission"),
+        ({"read": errno.EIO}, "read error (EIO)"),
+        ({"read": errno.ESTALE}, "stale file handle"),
+    ],
+)
+def test_an_error_there_is_said_and_nothing_is_lost(
+    shared_near: Near, tmp_path: Path, fault: dict[str, int], word: str
+) -> None:
+    (tmp_path / "behind").mkdir()
+    (tmp_path / "mnt").mkdir()
+    (tmp_path / "behind" / "a.log").write_bytes(lines(20))
+    mount = FaultFs(tmp_path / "behind", tmp_path / "mnt")
+    try:
+        mount.set(errors=fault)
+        got = shared_near.follow(tmp_path / "mnt" / "a.log")
+        got.until_true(lambda: word in got.follower.problem)
+        assert not got.data
+        mount.mend()
+        got.until(lines(20))
+        mount.set(errors=fault)
+        with (tmp_path / "behind" / "a.log").open("ab") as out:
+            out.write(lines(30))
+        got.until_true(lambda: word in got.follower.problem)
+        mount.mend()
+        got.until(lines(20) + lines(30))
+        assert got.events == ["appeared"]
+    finally:
+        mount.mend()
+        mount.close()
+
+
 def test_three_hundred_files_on_one_connection(shared_near: Near, tmp_path: Path) -> None:
-    count = 300 if shared_near.host.side == "python" else 60  # a shell forks for each of them
+    count = 300
     paths = [tmp_path / f"run{number}.log" for number in range(count)]
     for path in paths:
         path.write_bytes(lines(20))
