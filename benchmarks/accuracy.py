@@ -25,7 +25,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -40,8 +40,11 @@ from benchmarks.accuracy_peers import PEERS, Asked
 from benchmarks.accuracy_tables import BESIDE, Tables, ahead, say_doctors, say_false_alarms, say_real, say_recall
 from tests.monitor.detectors.synthetic import LOSS
 from trainmon.monitor.detectors.common import Rl
+from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import IntArray
 
+NEAR = 3  # rows
 EARLY = 60  # rows before the fault at which an alarm may place its beginning
 PLACE = 0.55  # of the run: where the fault begins
 # name -> (its runs and logs, where faults begin): nothing of the reported one was looked at before rules were fixed
@@ -78,18 +81,18 @@ class Bench:
             for name in PEERS:
                 tables.false[run.kind, name] += self.asked.alarms(name, frame)
         if single is not None and not run.is_healthy_only:
-            self._faulty(single)
+            self._faulty(single, watch(single.frames, Thresholds()) if single is not run else whole)
 
-    def _faulty(self, run: Run) -> None:
+    def _faulty(self, run: Run, healthy: Watcher) -> None:
         (frame,) = run.frames
         logged = np.flatnonzero(np.isfinite(frame.columns[LOSS]))
-        row = int(logged[int(self.place * len(logged))])
+        flagged = {name: self.asked.flags(name, frame) for name in PEERS}
+        row = _calm_row(logged, int(self.place * len(logged)), healthy, flagged.values())
         before = Watcher(Thresholds())
         before.see(frame, 0, row)
         kept = before.keep()
         calm = continued(kept, frame, row, len(frame))
         known = {*before.alarms, *before.grown, *calm.alarms, *calm.grown}
-        flagged = {name: self.asked.flags(name, frame) for name in PEERS}
         told = self._doctors(run) if self.doctors and _is_for_doctors(run) else {}
         # A policy's loss is only judged for being a number (METRICS.md).
         is_rl = Rl().first_row(frame) < len(frame)
@@ -144,6 +147,18 @@ class Bench:
                 score.delays.append(delay)
         if delay is None and method == fault.level and size >= 2:
             self.tables.missed.append(f"{fault.name} {size:g}x: {run.name}")
+
+
+def _calm_row(logged: IntArray, at: int, healthy: Watcher, flagged: Iterable[set[tuple[SignalKey, int]]]) -> int:
+    """The first logged row from the place `at` on near which nobody flags the healthy run: what is there is not new.
+
+    In heavy tails the noise itself throws spikes, and one that is put on top of such a value is told at the same row.
+    """
+    taken = {alarm.raised for alarm in (*healthy.alarms, *healthy.grown)} | {
+        row for flags in flagged for _, row in flags
+    }
+    rows = logged[at : at + 200].tolist()
+    return int(next((row for row in rows if not taken & set(range(row - NEAR, row + NEAR + 1))), rows[0]))
 
 
 def _is_for_doctors(run: Run) -> bool:

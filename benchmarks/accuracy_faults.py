@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.accuracy_cases import labelled
 from tests.monitor.detectors.synthetic import GRAD, LOSS, LR, TIME, TPS, logged_as
+from trainmon.monitor.detectors.heldout_trend import HELD_OUT
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import FloatArray, Mark
 
@@ -78,16 +79,18 @@ def _held_out_too(frame: Frame, before: Frame, row: int) -> Frame:
 
     Where it falls on, a rise of the training loss is a change of the data, and METRICS.md makes no FAIL of it.
     """
-    if _NLL not in frame.columns:
-        return frame
     with np.errstate(invalid="ignore", divide="ignore"):
         rise = frame.columns[LOSS] / before.columns[LOSS]
     known = np.flatnonzero(np.isfinite(rise))
-    nll = frame.columns[_NLL].copy()
-    for at in np.flatnonzero(np.isfinite(nll[row:])) + row:
-        near = known[known <= at]
-        nll[at] *= rise[near[-1]] if len(near) else 1.0
-    return replace(frame, columns={**frame.columns, _NLL: nll})
+    columns = dict(frame.columns)
+    for key in (key for key in frame.columns if key.signal in HELD_OUT):
+        told = frame.columns[key].copy()
+        for at in np.flatnonzero(np.isfinite(told[row:])) + row:
+            near = known[known <= at]
+            factor = float(rise[near[-1]]) if len(near) else 1.0
+            told[at] = told[at] ** factor if key.signal == "eval.perplexity" else told[at] * factor
+        columns[key] = told
+    return replace(frame, columns=columns)
 
 
 def _worse(frame: Frame, row: int, factor: FloatArray | float) -> Frame:
@@ -206,7 +209,7 @@ def _clip_rate(frame: Frame, row: int, size: float) -> Frame | None:
     """So many more steps above the clip threshold of 1, where the run goes on for the 1,000 steps that it must last."""
     if frame.steps[-1] - frame.steps[row] < 1500:
         return None
-    if GRAD not in frame.columns or np.mean(frame.columns[GRAD][row - 200 : row] > 1) > 0.2:
+    if GRAD not in frame.columns or np.mean(frame.columns[GRAD][max(row - 200, 0) : row] > 1) > 0.2:
         return None
     column = frame.columns[GRAD].copy()
     rng = np.random.default_rng(row)

@@ -123,10 +123,9 @@ class HeldOutTrack:
         over_fitting = self.train.level < self.train_at_best
         before = self.severity
         beyond = all(p.value >= self.best * self.fail for p in self.worse[-self.evaluations :])
-        at_once = self.worse[0].value >= self.best * self.fail  # over-fitting comes little by little
-        if beyond and (at_once or not over_fitting) and not math.isnan(self.train.level):
+        if beyond and not over_fitting and not math.isnan(self.train.level):
             self.severity = Severity.FAIL
-        why = ": over-fitting, since the training loss goes on falling" if over_fitting and not at_once else ""
+        why = ": over-fitting, since the training loss goes on falling" if over_fitting else ""
         self.what = (
             f"held-out loss ({self._name}) is {at.value:.4g}, {rise:+.0%} against its best {self.best:.4g} "
             f"at step {self.best_step:.15g}{why}"
@@ -167,8 +166,7 @@ class _TrainLoss:
 class HeldOut(SeriesDetector):
     """2% above its best for 3 evaluations is a WARN ("over-fitting" when the training loss falls).
 
-    10% above while the training loss does not fall, or at once from one evaluation to the next, is a FAIL: the model
-    got worse. Over-fitting that comes little by little stays a WARN.
+    10% above while the training loss does not fall is a FAIL: the model got worse. Over-fitting stays a WARN.
     """
 
     id: ClassVar[str] = "eval.heldout"

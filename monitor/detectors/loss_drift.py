@@ -75,6 +75,7 @@ class DriftTrack:
         self.lowest_at: Place | None = None
         self.since_values = 0
         self.steepest = 0.0
+        self.calm = math.inf  # the noise of a segment at the lowest level: the jump itself counts as noise later on
         self.judged = 0
         self.highest = 0.0
         self.open: _Rise | None = None
@@ -112,6 +113,7 @@ class DriftTrack:
             self.lowest, self.lowest_at = level, block.last
             self.since_values = 0
             self.steepest = 0.0
+            self.calm = self.noise.sigma(BLOCKS, BLOCKS)
         else:
             self.since_values += block.size
             now, then = recent[-BLOCKS:], recent[-2 * BLOCKS : -BLOCKS]
@@ -189,6 +191,8 @@ class DriftTrack:
             segments = means_of(us[LEVEL_BLOCKS - 2 * BLOCKS + since : LEVEL_BLOCKS - 1 + count], BLOCKS)
             self.steepest = max(self.steepest, float((segments[BLOCKS:] - segments[:-BLOCKS]).max()))
         self.noise.extend(us[LEVEL_BLOCKS - 1 :][:count])
+        if len(lower):
+            self.calm = self.noise.sigma(BLOCKS, BLOCKS)
         self.blocks.extend(blocks.tail(start, start + count, 2 * LEVEL_BLOCKS + BLOCKS))
 
     def _judge(self, level: float, recent: list[float], block: Block, row: int, found: Found) -> None:
@@ -208,7 +212,7 @@ class DriftTrack:
         slow = rise >= max(self.warn, self.sigmas * self.noise.sigma(LEVEL_BLOCKS, LEVEL_BLOCKS) + lucky)
         soon = short >= max(self.warn, SHORT_SIGMAS * self.noise.sigma(SHORT_BLOCKS, LEVEL_BLOCKS) + lucky)
         # What a jump between neighbouring segments made is a shift, which has a check of its own.
-        jump = self.steepest - JUMP_SIGMAS * self.noise.sigma(BLOCKS, BLOCKS)
+        jump = self.steepest - JUMP_SIGMAS * min(self.noise.sigma(BLOCKS, BLOCKS), self.calm)
         if not (slow or soon) or jump > ABRUPT * max(rise, short):
             return
         first = onset(list(self.blocks)[-2 * LEVEL_BLOCKS :])
