@@ -81,7 +81,11 @@ def replay(
         )
     if out is None and not sys.stdout.isatty():
         fail("standard output is no terminal; `trainmon replay RUN --out DIR` only writes the log")
-    folder = out if out is not None else Path(tempfile.mkdtemp(prefix="trainmon-replay-"))
+    own = None if out is not None else Path(tempfile.mkdtemp(prefix="trainmon-replay-"))
+    folder = out or Path()
+    if own is not None:  # the screens call a run by its folder
+        folder = own / (re.sub(r"[^\w.-]", "_", found.runs[0].name)[-80:].strip(".") or "run")
+        folder.mkdir()
     clock = SystemClock()
     stop = threading.Event()
     problems: list[str] = []
@@ -99,8 +103,8 @@ def replay(
         fail(str(error))
     finally:
         stop.set()
-        if out is None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
     if problems:
         fail(problems[0])
     if as_json:
