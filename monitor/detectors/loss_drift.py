@@ -190,9 +190,11 @@ class DriftTrack:
             self.since_values += blocks.size * (count - since)
             segments = means_of(us[LEVEL_BLOCKS - 2 * BLOCKS + since : LEVEL_BLOCKS - 1 + count], BLOCKS)
             self.steepest = max(self.steepest, float((segments[BLOCKS:] - segments[:-BLOCKS]).max()))
-        self.noise.extend(us[LEVEL_BLOCKS - 1 :][:count])
-        if len(lower):
+        fresh = us[LEVEL_BLOCKS - 1 :][:count]
+        self.noise.extend(fresh[:since])
+        if since:
             self.calm = self.noise.sigma(BLOCKS, BLOCKS)
+        self.noise.extend(fresh[since:])
         self.blocks.extend(blocks.tail(start, start + count, 2 * LEVEL_BLOCKS + BLOCKS))
 
     def _judge(self, level: float, recent: list[float], block: Block, row: int, found: Found) -> None:
