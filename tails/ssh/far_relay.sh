@@ -32,10 +32,15 @@ notify() { # says "!" when one of the files may have grown; for those on mounts 
   for file in $files; do
     eval "plain \"\$code_$file\""
     mount_of "$plain"
-    if [ -z "$mount" ]; then set -- "$@" "$plain"; fi
+    # Nothing but regular files, and by their descriptors: tail would wait without end in opening a pipe.
+    if [ -z "$mount" ] && [ -f "$plain" ]; then set -- "$@" "$plain"; fi
   done
+  if [ $# -eq 0 ]; then
+    echo '?'
+    return
+  fi
   me=$(exec sh -c 'echo $PPID')
-  tail -q -n 0 -s 0.25 --pid="$me" -F -- "$@" </dev/null 2>&1 | while :; do
+  tail -q -n 0 -s 0.25 --pid="$me" -f -- "$@" </dev/null 2>&1 | while :; do
     case $(dd bs=65536 count=1 2>&1 >/dev/null) in
     0+0*) break ;;
     esac

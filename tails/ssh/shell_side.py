@@ -202,6 +202,7 @@ class ShellSide:
                 continue
             if answer != polled.told:
                 self._changed_at = now
+                self._follow_anew(polled.told, answer)
             polled.told = answer
             if isinstance(answer, int):
                 file.answer_errno(answer)
@@ -210,6 +211,11 @@ class ShellSide:
                 self._serve(file, polled)
             else:
                 file.answer_stat(answer)
+
+    def _follow_anew(self, before: Status | int | None, now: Status | int) -> None:
+        """Has tail follow the file that is there now, where it is another one."""
+        if isinstance(now, Status) and not (isinstance(before, Status) and before.identity == now.identity):
+            self._is_to_follow, self._is_followed = True, False
 
     def _learn_mounts(self, frame: Frame, now: float) -> None:
         """F: whether what grows is told of, and which files lie on mounts that may hang. H: one of those answers."""

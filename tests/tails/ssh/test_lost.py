@@ -178,7 +178,10 @@ def test_limits_of_silence() -> None:
 def test_the_reader_there_ends_with_the_connection(connect: Connect, tmp_path: Path, is_bare: bool) -> None:
     with server(tmp_path / "own", path=bare_path(tmp_path) if is_bare else "") as own:
         near = connect(own)
+        (tmp_path / "a.log").write_bytes(b"one\n")
         got = near.follow(tmp_path / "a.log")
+        near.follow(tmp_path / "pipe")
+        os.mkfifo(tmp_path / "pipe")
         got.until_true(lambda: bool(readers(own)) and (not is_bare or bool(_followers(tmp_path))))
         near.close()
         end = CLOCK.monotonic() + 20
