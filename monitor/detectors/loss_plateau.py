@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -116,8 +116,17 @@ class _Curve:
         self._values.clear()
 
 
+class _Shape(NamedTuple):
+    """A plateau by the points alone: the first of them, and what `Plateau` tells."""
+
+    begin: int
+    level: float
+    promised: float
+    slope_error: float
+
+
 def _flat_from(steps: FloatArray, u: FloatArray, least: float) -> int | None:
-    """See `LossPlateau._flat_from`."""
+    """The start of the longest end, of at least `least` steps, whose slope is not different from 0 (|t| < 3)."""
     n = len(steps)
     # A bend makes the error of a slope large, and a fall and a rise cancel: every part must be at the level.
     apart = np.abs(u - median(u[-MIN_FLAT:]))
@@ -158,7 +167,7 @@ class LossPlateau(Detector):
         self.last: Place | None = None
         self._attempt: int | None = None
         self._last_step = math.nan
-        self._flat: tuple[tuple[float, ...], int | None] | None = None
+        self._found: tuple[tuple[float, ...], _Shape | None] | None = None
         self._look = 0.0  # the step from which on the next point is looked at
         self._opened = False
 
@@ -169,7 +178,7 @@ class LossPlateau(Detector):
         if frame.attempt != self._attempt:
             if self._attempt is not None and not resumed(self._last_step, float(frame.steps[0])):
                 self.curve.clear()
-                self._flat = None
+                self._found = None
                 self.lr_peak = self._look = 0.0
                 self._opened = False
             self._attempt = frame.attempt
@@ -214,12 +223,20 @@ class LossPlateau(Detector):
         points = self.curve.points
         if self.last is None or len(points) < MIN_BEFORE + MIN_FLAT or self.decayed or not self.curve.usable:
             return None
-        steps = np.array([p[0] for p in points])
-        u = np.array([p[1] for p in points])
+        # The answer for the same points is kept: most looks come before the next point is whole.
+        asked = (len(points), self.curve.join, points[0][0], points[-1][0], self.window())
+        if self._found is None or self._found[0] != asked:
+            self._found = (asked, self._shape())
+        shape = self._found[1]
+        return None if shape is None else Plateau(points[shape.begin][2], self.last, *shape[1:])
+
+    def _shape(self) -> _Shape | None:
+        steps = np.array([p[0] for p in self.curve.points])
+        u = np.array([p[1] for p in self.curve.points])
         level = median(u[-MIN_FLAT:])
         if math.exp(level) < CONVERGED:
             return None
-        begin = self._flat_from(steps, u, max(self.window(), FLAT_SHARE * float(steps[-1] - steps[0])))
+        begin = _flat_from(steps, u, max(self.window(), FLAT_SHARE * float(steps[-1] - steps[0])))
         if begin is None:
             return None
         promised = self._promise(steps[:begin], u[:begin], steps[begin], steps[-1])
@@ -227,17 +244,7 @@ class LossPlateau(Detector):
         fell = -fit.slope * float(steps[-1] - steps[begin])
         if promised < PROMISED or fell > KEPT_PROMISE * promised:
             return None
-        return Plateau(points[begin][2], self.last, math.exp(level), promised, fit.error)
-
-    def _flat_from(self, steps: FloatArray, u: FloatArray, least: float) -> int | None:
-        """The start of the longest end, of at least `least` steps, over which the slope is not different from 0.
-
-        Not different: |t| < 3. The answer for the same points is kept: most looks come before the next point is whole.
-        """
-        asked = (len(steps), self.curve.join, float(steps[0]), float(steps[-1]), least)
-        if self._flat is None or self._flat[0] != asked:
-            self._flat = (asked, _flat_from(steps, u, least))
-        return self._flat[1]
+        return _Shape(begin, math.exp(level), promised, fit.error)
 
     @staticmethod
     def _promise(steps: FloatArray, u: FloatArray, first: float, last: float) -> float:
