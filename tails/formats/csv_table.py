@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from typing import ClassVar
 
 import numpy as np
@@ -96,20 +97,21 @@ class CsvTable(LineFormat):
         return self._read(b"", 0, 1, final=True)
 
     def _read(self, data: bytes, offset: int, line_no: int, *, final: bool) -> Parsed:
-        counted = data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
+        counted = data.count(b"\n")
         if self._held is not None:
             before, offset, line_no = self._held
             data, self._held = before + data, None
-        lines = data.split(b"\n")
-        lines = [line + b"\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
+        lines = data.splitlines(keepends=True)
+        # A frame that a "\r" ends has the number of its line.
+        frames = [at for at, line in enumerate(lines) if line.endswith(b"\r")] if b"\r" in data else []
         done = place = 0
         for start, stop, record in self._splitter.records(lines, final=final):
-            self._take(record, offset + place, line_no + start)
+            self._take(record, offset + place, line_no + start - bisect_left(frames, start))
             if len(self._rows) >= _BATCH:
                 self._flush(final=False)
             place, done = place + len(record), stop
         if done < len(lines):
-            self._held = (b"".join(lines[done:]), offset + place, line_no + done)
+            self._held = (b"".join(lines[done:]), offset + place, line_no + done - bisect_left(frames, done))
         self._flush(final=final)
         out = self.reader.take()
         out.lines = counted

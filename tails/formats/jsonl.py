@@ -62,7 +62,6 @@ class JsonLines(LineFormat):
         self._stale = 0
         self._patience = _LEARN_FIRST
         self._piece = _PIECE
-        self._held_lines = 0
         self._news = False
         self._unreadable_notes = 0
         self._scanner = NoteScanner(source)
@@ -96,8 +95,7 @@ class JsonLines(LineFormat):
         self._read_lines(lines, final=True)
 
     def _read(self, data: bytes, offset: int, line_no: int, *, final: bool) -> Parsed:
-        out = Parsed(lines=-self._held_lines)
-        self._held_lines = 0
+        out = Parsed(lines=data.count(b"\n"))
         if self._held is not None:
             before, offset, line_no = self._held
             data, self._held = before + data, None
@@ -107,17 +105,13 @@ class JsonLines(LineFormat):
             if len(data) - at <= _SLICE:
                 end = len(data)
             lines = Lines(data[at:end], offset + at, line_no)
-            out.lines += lines.count
             stopped = self._read_lines(lines, final=final or len(data) - at > _HOLD_LIMIT)
             if stopped is not None:
                 start = at + lines.starts[stopped]
                 first = int(lines.numbers[stopped])
                 self._held = (data[start:], offset + start, first)
-                self._held_lines = line_no + lines.count - first
-                out.lines += data.count(b"\n", end)
-                self._held_lines += data.count(b"\n", end)
                 break
-            at, line_no = end, line_no + lines.count
+            at, line_no = end, line_no + lines.newlines
         out.add(self.reader.take())
         return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainmon.tails.record import IntArray
 
@@ -11,12 +12,13 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Lines:
-    """The lines of `data` that are not empty.
+    r"""The lines of `data` that are not empty. A ``\r`` that no ``\n`` follows ends one too: a progress bar's frame.
 
     `starts`, `ends`: places in `data`, the line end left out; `offsets`: the same as `starts`, in the file;
-    `numbers`: 1-based line numbers; `simple`: whether the line runs from ``{`` to ``}``; `count`: all lines.
+    `numbers`: 1-based line numbers, in which frames do not count; `simple`: whether the line runs from ``{`` to ``}``;
+    `newlines`: how many there are.
 
-    >>> lines = Lines(b'{"a":1}\\r\\n\\nx\\n', 100, 7)
+    >>> lines = Lines(b'{"a":1}\r\n\nx\n', 100, 7)
     >>> lines.offsets.tolist(), lines.numbers.tolist(), lines.simple.tolist(), lines.text(1)
     ([100, 110], [7, 9], [True, False], b'x')
     """
@@ -24,15 +26,19 @@ class Lines:
     def __init__(self, data: bytes, offset: int, line_no: int) -> None:
         self.data = data
         raw = np.frombuffer(data, np.uint8)
-        newlines = np.flatnonzero(raw == _NEWLINE)
-        ends = newlines if data.endswith(b"\n") or not data else np.append(newlines, len(data))
+        ends = np.flatnonzero(raw == _NEWLINE)
+        self.newlines = len(ends)
+        frames = _frame_ends(raw) if b"\r" in data else ends[:0]
+        if len(frames):
+            ends = np.union1d(ends, frames)
+        if data and not data.endswith((b"\n", b"\r")):
+            ends = np.append(ends, len(data))
         starts = np.concatenate(([0], ends[:-1] + 1)).astype(np.int64) if len(ends) else np.zeros(0, np.int64)
-        self.count = len(ends)
+        numbers = np.arange(line_no, line_no + len(ends), dtype=np.int64) - np.searchsorted(frames, starts)
         if offset == 0 and data.startswith(_BOM):
             starts[0] = len(_BOM)
         ends = ends - ((ends > starts) & (raw[ends - 1] == _RETURN)) if len(ends) else ends
         filled = ends > starts
-        numbers = np.arange(line_no, line_no + self.count, dtype=np.int64)
         if not filled.all():
             starts, ends, numbers = starts[filled], ends[filled], numbers[filled]
         self.starts, self.ends, self.numbers = starts, ends, numbers
@@ -58,3 +64,10 @@ class Lines:
         if place < len(self._hard):
             stop = min(stop, int(self._hard[place]))
         return max(stop, start + 1)
+
+
+def _frame_ends(raw: NDArray[np.uint8]) -> IntArray:
+    r"""Where a ``\r`` ends a line by itself."""
+    returns = np.flatnonzero(raw == _RETURN)
+    inside = returns[: np.searchsorted(returns, len(raw) - 1)]
+    return np.concatenate([inside[raw[inside + 1] != _NEWLINE], returns[len(inside) :]])

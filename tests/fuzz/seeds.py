@@ -15,7 +15,7 @@ from trainmon.tails.formats import registry
 from trainmon.tails.formats.dialects import DIALECTS
 
 _HEAD_BYTES = 6 << 10
-FINDINGS = sorted((Path(__file__).parent / "findings").glob("*.log"))  # small logs that once broke a reader
+FINDINGS = sorted((Path(__file__).parent / "findings").glob("*.*"))  # small logs that once broke a reader
 
 WORDS = (
     b'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    main()\nValueError: bad\n',
