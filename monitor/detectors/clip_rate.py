@@ -23,7 +23,7 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
-from trainmon.monitor.detectors.meant import MeantChanges
+from trainmon.monitor.detectors.meant import SIZES, MeantChanges
 from trainmon.monitor.detectors.newest import Newest
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -35,6 +35,8 @@ RATE = SignalKey("grad.clip_rate")
 GRAD = SignalKey("grad.norm")
 LR = SignalKey("optim.lr")
 DECAYED = 0.5
+LONG_EPOCHS = 3.0  # times the persistence
+EXPLAINS = 0.75  # of the rate it came down from: what begins below that may come of the decay
 SETTLE = 3  # windows before the rate's own level is taken: warm-up clips often
 
 
@@ -76,6 +78,8 @@ class ClipRate(Detector):
         self._last_step = math.nan
         self.meant = MeantChanges()
         self.lr = Newest(LR)
+        self.first_lr = math.nan
+        self.epoch_step = 0.0  # where the newest epoch began
         self.lr_of_base = 0.0  # the highest learning rate since the level was taken
 
     @property
@@ -110,25 +114,27 @@ class ClipRate(Detector):
         self._last_step = float(own.steps[-1])
         self.newest = float(rates[-1])
         at = 0
-        for change in [*self._changes(own.rows), len(rates)]:
+        for change, highest in [*sorted(self._changes(own.rows).items()), (len(rates), math.inf)]:
             self._read(frame, own.rows[at:change], rates[at:change], found)
-            # A rise that is under way is not explained by a rate that decays meanwhile.
-            if (
-                change < len(rates)
-                and not self.opened
-                and (self.first is None or int(own.rows[change]) in self.meant.rows)
-            ):
+            # A rise that began before the learning rate had come down is not explained by that.
+            is_explained = self.first is None or highest == math.inf or self.first_lr <= EXPLAINS * highest
+            if change < len(rates) and not self.opened and is_explained:
                 self.base, self.first = math.inf, None
                 self.settled = self.count + self.share.window
             at = change
         return in_order(found)
 
-    def _changes(self, rows: IntArray) -> list[int]:
+    def _changes(self, rows: IntArray) -> dict[int, float]:
         """Which of `rows` begin a new level: a change of the work of a step, a learning rate that came down by half.
 
+        With the rate that it came down from; a new size explains any rise (inf), an epoch none that had begun (-inf).
         Norms grow as the learning rate decays, and shrink with a larger batch: neither is a fault.
         """
-        starts = set(np.searchsorted(rows, self.meant.rows).tolist())
+        starts: dict[int, float] = {}
+        for change in self.meant.known:
+            if change.row >= 0 and (change.key in SIZES or self._is_long(change.step)):
+                at = int(np.searchsorted(rows, change.row))
+                starts[at] = max(math.inf if change.key in SIZES else -math.inf, starts.get(at, -math.inf))
         rates = np.array(self.lr.at(rows.tolist()))
         if np.isfinite(rates[-1]):
             rates = np.nan_to_num(rates)
@@ -139,10 +145,16 @@ class ClipRate(Detector):
                 if not len(low):
                     self.lr_of_base = float(highest[-1])
                     break
+                starts.setdefault(i + int(low[0]), float(highest[low[0]]))
                 i += int(low[0])
-                starts.add(i)
                 self.lr_of_base = float(rates[i])
-        return sorted(start for start in starts if start < len(rows))
+        return {start: highest for start, highest in starts.items() if start < len(rows)}
+
+    def _is_long(self, step: float) -> bool:
+        """Whether the epoch that ends at `step` was long enough for a rise in it to be told: else it would never be."""
+        is_long = step - self.epoch_step >= LONG_EPOCHS * self.steps
+        self.epoch_step = step
+        return is_long
 
     def _read(self, frame: Frame, rows: IntArray, rates: FloatArray, found: Found) -> None:
         skip = min(max(self.settled - 1 - self.count, 0), len(rates))
@@ -170,6 +182,7 @@ class ClipRate(Detector):
         at = place(frame, row, rate)
         if self.first is None:
             self.first = self.last = at
+            self.first_lr = self.lr.at([row])[0]
             return
         if rate <= self.base + self.rise:
             if self.opened:
