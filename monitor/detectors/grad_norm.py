@@ -13,6 +13,7 @@ from trainmon.monitor.detectors.common import (
     Found,
     Place,
     finding,
+    finite,
     in_order,
     number_fact,
     place,
@@ -33,6 +34,7 @@ GRAD = SignalKey("grad.norm")
 LOSS = SignalKey("loss.train")
 ABSURD = 1000.0  # a norm of so many times the clip threshold leaves a thousandth of every update's length
 OFTEN = 0.5  # above 5x the threshold in more than half of the steps: learning rate too high, or threshold too low
+_FEW = 16  # so many values are counted one by one sooner than together
 SITS = 1e-3  # this near to the threshold (relative) a value sits on it
 SAT_SHARE = 0.05
 WARM_UP = 100  # values: what the norm does while it settles is not its level
@@ -140,20 +142,26 @@ class GradNorm(Detector):
         return in_order(found)
 
     def _count(self, frame: Frame) -> None:
-        column = frame.columns[GRAD]
-        finite = np.flatnonzero(np.isfinite(column))
-        if not len(finite):
+        own = finite(frame, GRAD)
+        if not len(own):
             return
-        values = column[finite]
-        clip = self.clip
+        values, clip = own.values, self.clip
         self.count += len(values)
-        self.above += int((values > clip).sum())
-        self.far_above += int((values > 5 * clip).sum())
-        self.sits += int((np.abs(values - clip) <= SITS * clip).sum())
-        top = int(values.argmax())
-        if values[top] > self.largest:
-            self.largest, self.largest_step = float(values[top]), float(frame.steps[finite[top]])
-        self.last = place(frame, int(finite[-1]), float(values[-1]))
+        if len(values) <= _FEW:
+            for x, step in zip(values.tolist(), own.steps.tolist(), strict=True):
+                self.above += x > clip
+                self.far_above += x > 5 * clip
+                self.sits += abs(x - clip) <= SITS * clip
+                if x > self.largest:
+                    self.largest, self.largest_step = x, step
+        else:
+            self.above += int((values > clip).sum())
+            self.far_above += int((values > 5 * clip).sum())
+            self.sits += int((np.abs(values - clip) <= SITS * clip).sum())
+            top = int(values.argmax())
+            if values[top] > self.largest:
+                self.largest, self.largest_step = float(values[top]), float(own.steps[top])
+        self.last = place(frame, int(own.rows[-1]), float(values[-1]))
 
     def _non_finite(self, frame: Frame, found: Found) -> None:
         marks = frame.marks.get(GRAD)
