@@ -21,8 +21,8 @@ from benchmarks.accuracy_faults import FAULTS
 from benchmarks.accuracy_ours import Watcher, continued, watch
 from benchmarks.accuracy_tables import rate
 from tests.monitor.detectors.synthetic import LOSS
-from trainmon.monitor.calibrate_fit import fit
-from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, alarm_name, values_at
+from trainmon.monitor.calibrate.fit import fit
+from trainmon.monitor.calibrate.rules import FAMILIES, SCALES, alarm_name, values_at
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.thresholds import Thresholds
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.export import rows_of
+from trainmon.monitor.export.content import rows_of
 from trainmon.monitor.finding import Verdict, worst
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.judge import find, read_runs

@@ -12,13 +12,13 @@ from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, worst
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.job import JobState, Pulse, job_state
-from trainmon.monitor.job_report import left_behind, tell_of_jobs
-from trainmon.monitor.pauses import expected_pause
+from trainmon.monitor.job.judging import JobState, Pulse, job_state
+from trainmon.monitor.job.lines import left_behind, tell_of_jobs
+from trainmon.monitor.job.pauses import expected_pause
+from trainmon.monitor.job.work import RISK_ID
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, SeriesView, State, TriageStep
 from trainmon.monitor.thresholds import REST, Thresholds
 from trainmon.monitor.triage import walk
-from trainmon.monitor.work import RISK_ID
 from trainmon.tails.status import FileStatus, LogLine
 
 STEP_OF_CHECK: dict[str, str] = {detector.id: detector.triage for detector in DETECTORS} | {

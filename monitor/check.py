@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from trainmon.monitor.amount import amount, named
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
-from trainmon.monitor.job import ENDED, duration
-from trainmon.monitor.job_report import job_lines
+from trainmon.monitor.job.judging import ENDED, duration
+from trainmon.monitor.job.lines import job_lines
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.thresholds import short_names

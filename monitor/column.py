@@ -24,7 +24,20 @@ class Column:
     all (NaN for null).
     """
 
-    __slots__ = ("_bad", "_high", "_low", "_tails", "_values", "_view", "axis", "count", "key", "last", "numbers", "priority")
+    __slots__ = (
+        "_bad",
+        "_high",
+        "_low",
+        "_tails",
+        "_values",
+        "_view",
+        "axis",
+        "count",
+        "key",
+        "last",
+        "numbers",
+        "priority",
+    )
 
     def __init__(self, key: SignalKey, priority: int, axis: Axis) -> None:
         self.key = key

@@ -13,7 +13,7 @@ import numpy as np
 
 from trainmon.monitor.alerts import AlertBook
 from trainmon.monitor.co_series import CoSeries
-from trainmon.monitor.derive import Derivation
+from trainmon.monitor.derive.derivation import Derivation
 from trainmon.monitor.detectors.base import Detector
 from trainmon.monitor.detectors.common import Rl
 from trainmon.monitor.detectors.lineage import Lineage

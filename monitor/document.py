@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from trainmon import version
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
-from trainmon.monitor.job_report import job_document
+from trainmon.monitor.job.lines import job_document
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.text import UNPRINTABLE
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict, worst
-from trainmon.monitor.job import duration
+from trainmon.monitor.job.judging import duration
 from trainmon.monitor.snapshot import RunSnapshot
 
 CHECK_IDS: tuple[str, ...] = (*dict.fromkeys(detector.id for detector in DETECTORS), "job.state")

@@ -16,7 +16,7 @@ from trainmon.monitor import check
 from trainmon.monitor import prometheus as prometheus_file
 from trainmon.monitor.document import dumps, episode_entry
 from trainmon.monitor.finding import Episode, Severity
-from trainmon.monitor.job import ENDED
+from trainmon.monitor.job.judging import ENDED
 from trainmon.monitor.judge import is_one_unjudged
 from trainmon.monitor.session import Monitor
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot

@@ -11,7 +11,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.merge import Merge, Merged
 from trainmon.monitor.rows import MOST_CELLS, Rows, stack
 from trainmon.monitor.run import Event, KeyMapper, Rebased, SourceReader, rank_of
-from trainmon.monitor.steps import Placed
+from trainmon.monitor.steps.tracker import Placed
 from trainmon.tails.record import Fact, Note, Parsed, TimeKind
 
 _LOSS = SignalKey("loss.train")

@@ -24,7 +24,7 @@ from trainmon.monitor.answers import AnsweringEngine, Answers
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.job_state import Pulse
+from trainmon.monitor.job.state import Pulse
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, SeriesView
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
@@ -130,7 +130,7 @@ class Place:
 def _code() -> str:
     """What judges: the modules of `monitor` as they lie on the disk."""
     here = Path(__file__).parent
-    places = (here, here / "stats", here / "detectors")
+    places = [here, *(here / place.name for place in os.scandir(here) if place.is_dir())]
     modules = [(entry.path, entry.stat()) for place in places for entry in os.scandir(place)]
     told = sorted(
         (path, found.st_size, found.st_mtime_ns) for path, found in modules if path.endswith((".py", ".toml"))

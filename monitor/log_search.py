@@ -17,7 +17,8 @@ Read = Callable[[int, int], list[LogLine]]
 class LogSearch:
     """A search that goes on in a thread of its own. `read` gives the lines around a line number, and may block.
 
-    `at`: the line that was reached, `counted`: how many lines were passed to get to it; `found`: the line with all the words in it, None while there is none.
+    `at`: the line that was reached, `counted`: how many lines were passed to get to it; `found`: the line with all the
+    words in it, None while there is none.
 
     >>> lines = [LogLine("a", number, f"step {number}") for number in range(1, 1001)]
     >>> search = LogSearch(lambda line, n: lines[max(0, line - 1 - n) : line + n], "a", 10, "STEP 777", 1)

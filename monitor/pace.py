@@ -43,7 +43,7 @@ class Pace:
         if passed_s >= _LOOK_S or used_s - self._seen[1] >= _FAR * SHARE * _LOOK_S:  # that is too much already
             over = (used_s - self._seen[1]) / passed_s / SHARE
             self._seen = (now_s, used_s)
-            # Far too much is mended at once, little by little steps: what a round costs does not grow with the interval.
+            # Far too much is mended at once, little by little: what a round costs does not grow with the interval.
             change = min(over, _MOST_GROWTH) if over >= _FAR else max(over**0.5, _MOST_FALL)
             self.interval_s = min(max(self.interval_s * change, LEAST_S), MOST_S)
         return self.interval_s

@@ -15,7 +15,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.mapping import Mapped
 from trainmon.monitor.rows import MOST_CELLS, BoolArray, Rows, join_blocks
 from trainmon.monitor.signals import BY_ID
-from trainmon.monitor.steps import Placed, StepTracker
+from trainmon.monitor.steps.tracker import Placed, StepTracker
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
 
 _RANK_NAME = re.compile(r"(?:^|[^a-z])rank[-_ =]?(\d{1,6})(?!\d)", re.IGNORECASE)

@@ -12,8 +12,8 @@ from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.freshen import freshened
-from trainmon.monitor.job import Pulse, patience_s
-from trainmon.monitor.rhythm import Rhythm
+from trainmon.monitor.job.judging import Pulse, patience_s
+from trainmon.monitor.job.rhythm import Rhythm
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, State
 from trainmon.monitor.zoomed import Again, Stretch, wanted

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from picture import shortened, write_png
 from textual.pilot import Pilot
 
-from trainmon.monitor import simulate
 from trainmon.monitor.session import Monitor
+from trainmon.monitor.simulate import simulation as simulate
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui.app import TrainmonApp
 from trainmon.tui.glyphs import UNICODE

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmon.monitor.simulate import DEFAULT_RUNS, Simulation
+from trainmon.monitor.simulate.simulation import DEFAULT_RUNS, Simulation
 
 SCREENS = {"textual", "rich"}
 TABLES = {"pandas", "pyarrow", "polars"}

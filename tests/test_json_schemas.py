@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.test_cli import BAD, GOOD
 from trainmon.cli import COMMANDS
 from trainmon.monitor.document import dumps, run_document
-from trainmon.monitor.job_report import job_entry
+from trainmon.monitor.job.lines import job_entry
 from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import Goodput, JobInfo, WorkAtRisk
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from trainmon.monitor.simulate_faults import FAULTS
+from trainmon.monitor.simulate.faults import FAULTS
 
 pytestmark = pytest.mark.requires("checkout")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.terminal import PATIENCE_S
 from tests.test_pty import TRAINMON, append, log, row
-from trainmon.monitor import simulate
+from trainmon.monitor.simulate import simulation as simulate
 
 __all__ = ["log"]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from trainmon.monitor.alignment import tokens_per_batch
+from trainmon.monitor.compare.alignment import tokens_per_batch
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.tails.record import FloatArray

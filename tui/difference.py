@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainmon.monitor.alignment import effective
+from trainmon.monitor.compare.alignment import effective
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.tails.record import FloatArray

@@ -28,8 +28,8 @@ def write_report(run: RunSnapshot, made_at: float, folders: tuple[Path, ...] | N
 
     `folders`: the current directory and the user's state directory where not given.
     """
-    from trainmon.monitor import report
     from trainmon.monitor.logbook import Logbook
+    from trainmon.monitor.report import content as report
 
     if folders is None:
         folders = (Path.cwd(), own_folder("state") / "reports")

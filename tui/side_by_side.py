@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from trainmon.monitor.alignment import tokens_per_batch
-from trainmon.monitor.compare import Comparison
+from trainmon.monitor.compare.alignment import tokens_per_batch
+from trainmon.monitor.compare.judging import Comparison
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID

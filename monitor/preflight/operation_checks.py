@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmon.monitor.finding import CheckResult, Verdict
-from trainmon.monitor.job import duration
+from trainmon.monitor.job.judging import duration
 from trainmon.monitor.preflight.check_base import FACTOR, Seen, teller
 from trainmon.monitor.preflight.plan import Plan
 from trainmon.monitor.preflight.published import (

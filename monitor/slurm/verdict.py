@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from trainmon.monitor.job_state import JobState, duration
+from trainmon.monitor.job.state import JobState, duration
 from trainmon.monitor.slurm import fields
 from trainmon.monitor.snapshot import JobInfo, State
 

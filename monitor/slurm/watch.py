@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from trainmon.monitor.process import Process
+from trainmon.monitor.job.process import Process
 from trainmon.monitor.slurm.chains import chains
 from trainmon.monitor.slurm.fields import ENDED
 from trainmon.monitor.slurm.joined import joined, unclear

@@ -12,7 +12,7 @@ from trainmon.monitor.alerts import AlertBook
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.finding import Finding, Severity
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.job import Pulse
+from trainmon.monitor.job.judging import Pulse
 from trainmon.tails.record import Note, NoteKind, Parsed
 
 

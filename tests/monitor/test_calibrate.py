@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmon.cli import main
-from trainmon.monitor.calibrate import Calibration, CalibrationError, Refusal, SourceRun, calibrate
-from trainmon.monitor.calibrate_file import content, parse_rate, rate_text
-from trainmon.monitor.calibrate_fit import fit
-from trainmon.monitor.calibrate_rules import FAMILIES, SCALES, values_at
+from trainmon.monitor.calibrate.file import content, parse_rate, rate_text
+from trainmon.monitor.calibrate.fit import fit
+from trainmon.monitor.calibrate.learning import Calibration, CalibrationError, Refusal, SourceRun, calibrate
+from trainmon.monitor.calibrate.rules import FAMILIES, SCALES, values_at
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.judge import judge
@@ -162,7 +162,7 @@ def test_processes_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for seed in range(2):
         write(tmp_path / f"run{seed}" / "log.jsonl", steps=1000, seed=seed)
     alone = calibrate([str(tmp_path)], cwd=tmp_path, rate=RATE)
-    monkeypatch.setattr("trainmon.monitor.calibrate._IN_PROCESS_BYTES", 0)
+    monkeypatch.setattr("trainmon.monitor.calibrate.learning._IN_PROCESS_BYTES", 0)
     assert calibrate([str(tmp_path)], cwd=tmp_path, rate=RATE, processes=2) == alone
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmon.monitor.compare import compare
-from trainmon.monitor.compare_text import document, table_csv, text
+from trainmon.monitor.compare.judging import compare
+from trainmon.monitor.compare.text import document, table_csv, text
 from trainmon.monitor.document import dumps
 from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import RunSnapshot

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.tails.clocks import FakeClock
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.job_state import Pulse
+from trainmon.monitor.job.state import Pulse
 from trainmon.monitor.tally import DistinctSteps, StepTally
 from trainmon.tails.record import Block, Parsed
 

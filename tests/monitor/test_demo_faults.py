@@ -12,8 +12,8 @@ import pytest
 
 from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.judge import judge
-from trainmon.monitor.simulate import DEFAULT_RUNS, FAULTS, STORY_S, write_finished
-from trainmon.monitor.simulate_choice import choose_faults
+from trainmon.monitor.simulate.choice import choose_faults
+from trainmon.monitor.simulate.simulation import DEFAULT_RUNS, FAULTS, STORY_S, write_finished
 from trainmon.monitor.snapshot import RunSnapshot
 
 WARN, FAIL, PASS = Verdict.WARN, Verdict.FAIL, Verdict.PASS

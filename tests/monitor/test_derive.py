@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.monitor.logs import Line, engine, feed_cut, parsed, plain_state, read
-from trainmon.monitor.derive_system import peak_flops
+from trainmon.monitor.derive.system import peak_flops
 from trainmon.monitor.frame import SignalKey
 from trainmon.tails.record import NoteKind, TimeKind
 
@@ -113,7 +113,7 @@ def test_memory_share_needs_the_capacity() -> None:
 
 
 def test_expert_balance() -> None:
-    from trainmon.monitor.derive_experts import balance
+    from trainmon.monitor.derive.experts import balance
 
     violation, entropy = balance(np.array([[4.0, np.nan, 0.0], [0.0, 2.0, 0.0], [0.0, 2.0, 0.0], [0.0, np.nan, 0.0]]))
     assert violation[0] == 3.0

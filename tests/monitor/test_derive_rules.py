@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.monitor.logs import Line, engine, feed_cut, read
-from trainmon.monitor.derive import Derivation
-from trainmon.monitor.derive_experts import balance
+from trainmon.monitor.derive.derivation import Derivation
+from trainmon.monitor.derive.experts import balance
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.robust_score import RobustScore

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmon.monitor.document import dumps
-from trainmon.monitor.export_forms import number
+from trainmon.monitor.export.forms import number
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),

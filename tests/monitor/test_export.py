@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmon.monitor.alignment import Axis
-from trainmon.monitor.export import export_to
+from trainmon.monitor.compare.alignment import Axis
+from trainmon.monitor.export.content import export_to
 
 RECORDS = [
     '{"step": 1, "loss": 2.5, "grad_norm": 1.0}',

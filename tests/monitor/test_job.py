@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmon.monitor.finding import Verdict
-from trainmon.monitor.job import JobState, Pulse, job_state, silence_limit_s
+from trainmon.monitor.job.judging import JobState, Pulse, job_state, silence_limit_s
 from trainmon.monitor.snapshot import State
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Note, NoteKind

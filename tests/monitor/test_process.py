@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from trainmon.monitor.job.process import Process
 from trainmon.monitor.judge import job_watch, judge
-from trainmon.monitor.process import Process
 from trainmon.monitor.snapshot import State
 from trainmon.tails.clock import SystemClock
 

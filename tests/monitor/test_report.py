@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.test_cli import run
 from trainmon.monitor.logbook import Logbook, Remark
-from trainmon.monitor.report_markdown import code, plain
-from trainmon.monitor.svg_chart import Band, svg_chart
+from trainmon.monitor.report.markdown import code, plain
+from trainmon.monitor.report.svg_chart import Band, svg_chart
 from trainmon.monitor.text_chart import Line, pieces, text_chart, thinned
 
 EVIL = "<script>alert(1)</script> [x](javascript:y) \x1b]52;c;aGk=\x07 `````` & \u202e @all"
@@ -214,7 +214,7 @@ def test_an_excerpt_of_a_rotated_log_shows_the_right_lines(folder: Path, home: d
 
 def test_a_fault_that_was_trained_over_again_is_still_in_its_picture() -> None:
     from trainmon.monitor.frame import SignalKey
-    from trainmon.monitor.report import window
+    from trainmon.monitor.report.content import window
     from trainmon.monitor.snapshot import SeriesView
 
     steps, values = np.array([1.0, 2.0, 3.0, 2.0, 3.0]), np.array([2.0, 9.0, 9.0, 1.0, 1.0]) * 2**30

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.job import Pulse, job_state
-from trainmon.monitor.job_state import Pause
-from trainmon.monitor.pauses import expected_pause
-from trainmon.monitor.rhythm import Rhythm
+from trainmon.monitor.job.judging import Pulse, job_state
+from trainmon.monitor.job.pauses import expected_pause
+from trainmon.monitor.job.rhythm import Rhythm
+from trainmon.monitor.job.state import Pause
 from trainmon.monitor.snapshot import SeriesView, State
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Block, Note, NoteKind, TimeKind

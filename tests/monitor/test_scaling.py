@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmon.monitor.scaling import MOST_POINTS, batched, extrapolated
+from trainmon.monitor.compare.scaling import MOST_POINTS, batched, extrapolated
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -13,7 +13,9 @@ import pytest
 
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.judge import judge
-from trainmon.monitor.simulate import (
+from trainmon.monitor.simulate.faults import effect_of
+from trainmon.monitor.simulate.model import RunModel, Step
+from trainmon.monitor.simulate.simulation import (
     DEFAULT_RUNS,
     DEFAULT_SCRIPT,
     FAULTS,
@@ -23,8 +25,6 @@ from trainmon.monitor.simulate import (
     serve,
     write_finished,
 )
-from trainmon.monitor.simulate_faults import effect_of
-from trainmon.monitor.simulate_model import RunModel, Step
 
 MAIN = replace(DEFAULT_RUNS[0], history_steps=300, checkpoint_every=50, eval_every=50)
 

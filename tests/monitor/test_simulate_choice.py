@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.test_cli import run
-from trainmon.monitor.simulate import DEFAULT_RUNS
-from trainmon.monitor.simulate_choice import choose_faults, choose_runs
-from trainmon.monitor.simulate_faults import DEFAULT_SCRIPT, FAULTS
+from trainmon.monitor.simulate.choice import choose_faults, choose_runs
+from trainmon.monitor.simulate.faults import DEFAULT_SCRIPT, FAULTS
+from trainmon.monitor.simulate.simulation import DEFAULT_RUNS
 
 
 def test_nothing_asked_is_the_demos_own_story() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmon.monitor.finding import Verdict
+from trainmon.monitor.job.work import goodput, pace_by_job, risk_check, work_at_risk
 from trainmon.monitor.snapshot import JobInfo
-from trainmon.monitor.work import goodput, pace_by_job, risk_check, work_at_risk
 from trainmon.tails.record import Note, NoteKind
 
 SAVED = [Note("a", step, 0, NoteKind.CHECKPOINT_SAVED, "saved", step=float(step)) for step in (100, 200, 300)]

@@ -60,9 +60,9 @@ def calibrate(
     A run that is not healthy is refused, with the check that speaks against it. RUN is a file, a directory or a glob
     in quotes.
     """
-    from trainmon.monitor import calibrate_file
-    from trainmon.monitor.calibrate import CalibrationError
-    from trainmon.monitor.calibrate import calibrate as learn
+    from trainmon.monitor.calibrate import file as calibrate_file
+    from trainmon.monitor.calibrate.learning import CalibrationError
+    from trainmon.monitor.calibrate.learning import calibrate as learn
     from trainmon.monitor.detectors.registry import DETECTORS
     from trainmon.monitor.document import dumps
     from trainmon.tails.clock import SystemClock

@@ -43,9 +43,9 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
 
     Each RUN is a file, a directory or a glob in quotes; the first run found is what the others are held against.
     """
-    from trainmon.monitor import compare as comparing
-    from trainmon.monitor import compare_text as printing
-    from trainmon.monitor.alignment import AXES
+    from trainmon.monitor.compare import judging as comparing
+    from trainmon.monitor.compare import text as printing
+    from trainmon.monitor.compare.alignment import AXES
     from trainmon.monitor.document import dumps
     from trainmon.monitor.judge import judge
 

@@ -15,11 +15,11 @@ from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
 
 if TYPE_CHECKING:
-    from trainmon.monitor.simulate_faults import Fault
-    from trainmon.monitor.simulate_model import RunSpec
+    from trainmon.monitor.simulate.faults import Fault
+    from trainmon.monitor.simulate.model import RunSpec
 
 
-# Those of monitor.simulate_faults, which is imported when it is needed.
+# Those of monitor.simulate.faults, which is imported when it is needed.
 _FAULTS = """\b
 Faults: bad_rank, bad_source, co_spike, data_wait, drift, eval_regression,
   expert_collapse, grad_spike, level_shift, loss_spike, lr_jump,
@@ -62,9 +62,9 @@ def demo(
     quiet: bool,
 ) -> None:
     """Watch simulated runs that meet trouble within a minute: real log files, written as they would be."""
-    from trainmon.monitor import simulate
     from trainmon.monitor.document import dumps
-    from trainmon.monitor.simulate_choice import choose_faults, choose_runs, document
+    from trainmon.monitor.simulate import simulation as simulate
+    from trainmon.monitor.simulate.choice import choose_faults, choose_runs, document
 
     specs = choose_runs(simulate.DEFAULT_RUNS, runs, ranks, moe)
     try:
@@ -93,7 +93,7 @@ def _demo(seed: int, keep: bool, script: Sequence[Fault], specs: Sequence[RunSpe
     import tempfile
     import threading
 
-    from trainmon.monitor import simulate
+    from trainmon.monitor.simulate import simulation as simulate
     from trainmon.monitor.thresholds import Thresholds
     from trainmon.tails.clock import SystemClock
 

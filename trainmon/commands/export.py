@@ -14,7 +14,7 @@ from trainmon.commands.options import by_option, cache_option, output_option, qu
 from trainmon.commands.reach import ssh_options
 
 if TYPE_CHECKING:
-    from trainmon.monitor.alignment import Axis
+    from trainmon.monitor.compare.alignment import Axis
 
 
 @click.command(
@@ -60,8 +60,8 @@ def export(
 
     Without --signal: lists the signals and keys that the log carries.
     """
-    from trainmon.monitor.export import export_to
-    from trainmon.monitor.export_forms import ExportError
+    from trainmon.monitor.export.content import export_to
+    from trainmon.monitor.export.forms import ExportError
 
     if raw_keys and axis not in (None, "step") and "-" in targets:
         raise click.UsageError("--raw with --by reads a log twice: name a file, not standard input")

@@ -29,7 +29,7 @@ def history(words: str, as_json: bool, quiet: bool, limit: int) -> None:
     """
     from trainmon.monitor.document import dumps
     from trainmon.monitor.history import History, HistoryError, document
-    from trainmon.monitor.report import moment
+    from trainmon.monitor.report.content import moment
     from trainmon.tails.text import printable
 
     book = History()

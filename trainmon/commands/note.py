@@ -99,7 +99,7 @@ def _kept(run: RunSnapshot, text: str, step: float | None) -> Remark:
 
 
 def _line(remark: Remark) -> str:
-    from trainmon.monitor.report import moment
+    from trainmon.monitor.report.content import moment
     from trainmon.tails.text import printable
 
     at = f"step {remark.step:.15g}" if remark.step is not None else "no step"

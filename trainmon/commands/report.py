@@ -60,10 +60,10 @@ def report(
 
     RUN is a file, a directory or a glob in quotes that holds one run.
     """
-    from trainmon.monitor import report as reporting
     from trainmon.monitor.check import is_worth_a_report
     from trainmon.monitor.judge import judge
     from trainmon.monitor.logbook import Logbook
+    from trainmon.monitor.report import content as reporting
     from trainmon.tails.clock import SystemClock
     from trainmon.tails.own_files import write_output
     from trainmon.tui.seen import with_seen

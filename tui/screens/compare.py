@@ -7,7 +7,7 @@ from dataclasses import replace
 from textual.app import ComposeResult
 from textual.widget import Widget
 
-from trainmon.monitor.compare import Comparison, compare
+from trainmon.monitor.compare.judging import Comparison, compare
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tui import keys
 from trainmon.tui.axis import AXES, why_not

@@ -6,7 +6,7 @@ import pytest
 
 from tests.monitor.slurm.answers import NOW
 from trainmon.monitor.finding import Verdict
-from trainmon.monitor.job import JobState, Pulse, job_state
+from trainmon.monitor.job.judging import JobState, Pulse, job_state
 from trainmon.monitor.snapshot import JobInfo, State
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Note, NoteKind

@@ -1,0 +1,1 @@
+"""Runs at the same x: aligned, judged against the noise, printed."""

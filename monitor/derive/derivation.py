@@ -1,0 +1,140 @@
+"""Rules D1-D17 of METRICS.md: signals that the log does not carry, from those that it does.
+
+A signal that is logged is never derived; one that begins to be logged is derived no more. Every rule is
+incremental and row by row, so that the cut into frames does not matter. `Derivation.texts` says of each derived
+signal what it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from trainmon.monitor.derive.evaluation import EvaluationRule, MediaRule
+from trainmon.monitor.derive.experts import ExpertRule
+from trainmon.monitor.derive.groups import GlobalMeanRule, GroupRule
+from trainmon.monitor.derive.layers import EncoderRule, ResidualRule, UpdateRule
+from trainmon.monitor.derive.ranks import RankRule
+from trainmon.monitor.derive.system import ComputeRule, FragmentationRule, MemoryShareRule, StepTimeRule, TokenRateRule
+from trainmon.monitor.derive.training import ClipRateRule, ReplayRule, SkipRule
+from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray, Mark, MarkArray, Note
+
+
+class Rule(Protocol):
+    """One derivation rule."""
+
+    def apply(self, draft: Draft) -> None:
+        """Reads the draft's columns and puts what follows from them."""
+        ...
+
+    def new_attempt(self) -> None:
+        """A (re)start: nothing is differenced across it."""
+        ...
+
+    def note(self, note: Note) -> None:
+        """Hears an event of the log."""
+        ...
+
+
+class Draft:
+    """A frame while it is being added to. `put` keeps to the rule that what is logged is never derived."""
+
+    def __init__(self, frame: Frame, logged: set[SignalKey], texts: dict[SignalKey, str]) -> None:
+        self.frame = frame
+        self.columns = dict(frame.columns)
+        self.marks = dict(frame.marks)
+        self._logged = logged
+        self._texts = texts
+        self.families: dict[str, list[SignalKey]] = {}
+        for key in frame.columns:
+            self.families.setdefault(key.signal, []).append(key)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def column(self, signal: str) -> FloatArray | None:
+        """The column of `signal` without labels, logged or derived so far; None when there is none."""
+        return self.columns.get(SignalKey(signal))
+
+    def wants(self, key: SignalKey) -> bool:
+        """Whether `key` may be derived: it was not logged in an earlier frame."""
+        return key not in self._logged
+
+    def put(self, key: SignalKey, values: FloatArray, text: str) -> None:
+        """Adds a derived column; rows from the first logged value on are left as logged."""
+        if not self.wants(key):
+            return
+        logged = self.frame.columns.get(key)
+        if logged is not None:
+            rows = self.frame.logged(key)
+            first = int(rows[0]) if len(rows) else len(values)
+            values = np.concatenate([values[:first], logged[first:]])
+            if key in self.marks:
+                self.marks[key] = _early_marks(values, self.marks[key], first)
+        if np.isnan(values).all():
+            return
+        self.columns[key] = values
+        self._texts.setdefault(key, text)
+
+    def done(self) -> Frame:
+        """The frame with what was put."""
+        self._logged.update(self.frame.columns)
+        for key in self.frame.columns:
+            self._texts.pop(key, None)
+        if len(self.columns) == len(self.frame.columns):
+            return self.frame
+        return replace(self.frame, columns=self.columns, marks=self.marks)
+
+
+def _early_marks(values: FloatArray, marks: MarkArray, first: int) -> MarkArray:
+    early = np.where(np.isnan(values[:first]), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
+    return np.concatenate([early, marks[first:]])
+
+
+class Derivation:
+    """All rules, in the order in which they build on each other."""
+
+    def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
+        self.texts: dict[SignalKey, str] = {}
+        self._logged: set[SignalKey] = set()
+        self._rules: Sequence[Rule] = (
+            RankRule(),
+            GlobalMeanRule(),
+            GroupRule(),
+            StepTimeRule(),
+            TokenRateRule(facts),
+            ComputeRule(facts),
+            MemoryShareRule(facts),
+            FragmentationRule(),
+            ClipRateRule(limits, facts),
+            ExpertRule(facts),
+            UpdateRule(),
+            ResidualRule(),
+            EncoderRule(),
+            EvaluationRule(facts),
+            MediaRule(),
+            SkipRule(),
+            ReplayRule(),
+        )
+
+    def apply(self, frame: Frame) -> Frame:
+        """`frame` with the columns that can be derived. Shapes as `Frame`'s."""
+        draft = Draft(frame, self._logged, self.texts)
+        for rule in self._rules:
+            rule.apply(draft)
+        return draft.done()
+
+    def new_attempt(self) -> None:
+        """A (re)start."""
+        for rule in self._rules:
+            rule.new_attempt()
+
+    def note(self, note: Note) -> None:
+        """An event of the log, in its place among the rows."""
+        for rule in self._rules:
+            rule.note(note)

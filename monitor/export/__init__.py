@@ -1,0 +1,1 @@
+"""The values that were read, for other programs."""

@@ -1,0 +1,107 @@
+"""The state of the job: by the scheduler's word, the log's own last words, and silence against the run's rhythm.
+
+Deng's first triage step. What cannot be known is said to be unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from trainmon.monitor.job.last_words import BROKEN, STOPPED, cause_of, in_order, launchers_word, outlived
+from trainmon.monitor.job.pauses import Expected
+from trainmon.monitor.job.process import judged as judged_by_process
+from trainmon.monitor.job.silence import Progress, by_silence, patience_s, silence_limit_s
+from trainmon.monitor.job.state import ENDED, JobState, Pause, Pulse, duration
+from trainmon.monitor.slurm.verdict import judged as judged_by_slurm
+from trainmon.monitor.snapshot import JobInfo, State
+from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.record import Note, NoteKind
+
+__all__ = ["ENDED", "JobState", "Pause", "Pulse", "duration", "job_state", "patience_s", "silence_limit_s"]
+
+_PHRASE = {
+    State.OOM: "out of memory",
+    State.NODE_FAIL: "node failure",
+    State.TIME_LIMIT: "time limit reached",
+    State.PREEMPTED: "preempted",
+    State.CANCELLED: "stopped from outside",
+}
+
+# What a run whose steps are all done may print on its way out, unless it could not write its last checkpoint.
+_AT_EXIT = (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)
+_NOT_WRITTEN = lazy(r"No space left|[Qq]uota exceeded|Read-only file system|Input/output error|Stale file handle")
+
+
+def job_state(
+    notes: Iterable[Note],
+    last_record_line: dict[str, int],
+    steps: tuple[float, float] | None,
+    total_steps: float | None,
+    pulse: Pulse,
+    limits: Thresholds,
+    *,
+    job: JobInfo | None = None,
+    expected: Expected | None = None,
+    now: float | None = None,
+    left: Collection[str] = (),
+) -> JobState:
+    """What the job is doing, with its evidence.
+
+    `last_record_line`: source -> line of its last training record; only what was said after it can have ended the job.
+    `job`: what a scheduler or /proc says, and `now` the wall-clock time to hold its times against; `expected`: the
+    pause that the run is used to make at this step. `left`: sources that earlier starts wrote; what they say last is
+    not how the run ended.
+    """
+    ordered = in_order(note for note in notes if note.source not in left)
+    closing = [note for note in ordered if note.line_no >= last_record_line.get(note.source, 0)]
+    words = _by_words(closing, ordered, steps, total_steps)
+    saving = next((note for note in reversed(closing) if _is_saving(note)), None)
+    progress = Progress(steps, total_steps, outlived(ordered))
+
+    def silence(fresh_s: float | None, runs: str = "") -> JobState:
+        if fresh_s is None:
+            return by_silence(progress, pulse, limits, expected=expected, saving=saving, runs=runs)
+        begun = Progress(None, total_steps, progress.outlived)
+        return by_silence(begun, replace(pulse, age_s=fresh_s), limits, runs=runs)
+
+    if job is None:
+        return words or silence(None)
+    judged, who = (judged_by_process, "/proc") if job.id.startswith("pid ") else (judged_by_slurm, "Slurm")
+    at = job.asked_at if now is None else now
+    return judged(job, words, lambda fresh_s: silence(fresh_s, who), now=at, age_s=pulse.age_s)
+
+
+def _is_saving(note: Note) -> bool:
+    return note.kind is NoteKind.CHECKPOINT_SAVED and "saving" in note.text.lower()
+
+
+def _by_words(
+    closing: list[Note], ordered: list[Note], steps: tuple[float, float] | None, total_steps: float | None
+) -> JobState | None:
+    """The end that the log tells of; None when it tells of none."""
+    cause = cause_of(closing)
+    reached = steps is not None and total_steps is not None and steps[1] >= total_steps - (steps[0] == 0)
+    finished = next((note for note in reversed(closing) if note.kind in (NoteKind.FINISHED, NoteKind.EARLY_STOP)), None)
+    if finished is not None and (cause is None or cause.line_no < finished.line_no or cause.source != finished.source):
+        return JobState(State.FINISHED, f"the log says so: {finished.text}", outlived(ordered), finished)
+    is_over = reached and cause is not None and cause.kind in _AT_EXIT and not _NOT_WRITTEN.search(cause.text)
+    if cause is not None and not is_over:
+        state = {**BROKEN, **STOPPED}[cause.kind]
+        phrase = _PHRASE.get(state)
+        where = f"{phrase} ({_place(cause)})" if phrase else _place(cause)
+        return JobState(state, f"{where}: {cause.text}", cause.text, cause)
+    if reached:
+        reason = f"step {steps[1]:.15g} of {total_steps:.15g}" if steps else ""
+        return JobState(State.FINISHED, reason, outlived(ordered))
+    failed = launchers_word(closing)
+    if failed is not None:
+        reason = f"{_place(failed)}: {failed.text}; what the worker died of is not in this log"
+        return JobState(State.CRASHED, reason, None, failed)
+    return None
+
+
+def _place(note: Note) -> str:
+    where = f"line {note.line_no}"
+    return f"after step {note.step:.15g}, {where}" if note.step is not None else where

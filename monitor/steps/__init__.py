@@ -1,0 +1,1 @@
+"""Which step a record belongs to: attempts, other writers, and what a row means."""
