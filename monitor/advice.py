@@ -85,7 +85,7 @@ def _of_the_fault(
     fault = min(bad or spikes, key=lambda one: (one.attempt, one.first_step))
     told = [_skip(fault, _saved(notes))] if bad else []
     told.append(_learning_rate(fault, series, _HALF if bad else _LESS, "" if bad else f"{len(spikes)} spikes: "))
-    told.append(_clip(fault, facts, series))
+    told.append(_clip(_norms_leave(mine, fault), facts, series))
     return told
 
 
@@ -111,9 +111,23 @@ def _learning_rate(fault: Episode, series: Mapping[SignalKey, SeriesView], share
     return f"{begun} a learning rate of {rate * share:.2g} ({share:g} times the {at})"
 
 
-def _clip(fault: Episode, facts: Mapping[str, float | str], series: Mapping[SignalKey, SeriesView]) -> str:
-    """A threshold that clips one step in ten of those before the fault, where the present one clips fewer."""
-    norms = _before(series.get(_NORM), fault)[-_NORM_VALUES:]
+def _norms_leave(episodes: Sequence[Episode], fault: Episode) -> Episode:
+    """Where the gradient norm left its level on the way into `fault`: the fault itself, or what led up to it.
+
+    Norms that already ran away say nothing of where to clip.
+    """
+    leading = [
+        one
+        for one in episodes
+        if one.signal == _NORM and one.attempt == fault.attempt and not one.recovered
+        if one.first_step < fault.first_step
+    ]
+    return min(leading, key=lambda one: one.first_step, default=fault)
+
+
+def _clip(left: Episode, facts: Mapping[str, float | str], series: Mapping[SignalKey, SeriesView]) -> str:
+    """A threshold that clips one step in ten of those before the norm `left` its level; "" where one as low is set."""
+    norms = _before(series.get(_NORM), left)[-_NORM_VALUES:]
     norms = norms[norms > 0]
     if len(norms) < _FEWEST_NORMS:
         return ""
@@ -123,7 +137,7 @@ def _clip(fault: Episode, facts: Mapping[str, float | str], series: Mapping[Sign
     if now is not None and now <= clip:
         return ""
     instead = f" in place of {now:.3g}" if now is not None else ""
-    where = f"before step {fault.first_step:.15g}"
+    where = f"before step {left.first_step:.15g}"
     return f"Clip the gradient norm at {clip:.2g}{instead}: {where} nine norms in ten lay below"
 
 

@@ -10,7 +10,7 @@ from trainmon.monitor.advice import actions
 from trainmon.monitor.alerts import gather, story_of_end
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, worst
+from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, reason_without_trouble, worst
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job.judging import JobState, Pulse, job_state
 from trainmon.monitor.job.lines import left_behind, tell_of_jobs
@@ -212,7 +212,7 @@ def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[Che
             if check.verdict is verdict and not check.advisory and STEP_OF_CHECK.get(check.id) == explaining.id
         )
         return next(telling, explaining.what)
-    return {Verdict.PASS: "nothing wrong found", Verdict.NO_DATA: "nothing could be judged"}.get(verdict, "")
+    return reason_without_trouble(verdict, checks)
 
 
 def _eta_s(

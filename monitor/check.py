@@ -111,10 +111,7 @@ def _header(run: RunSnapshot) -> list[str]:
     if run.root_error:
         lines += _wrap(f"root error {printable(run.root_error, 400)}", "", " " * 11)
     for file in run.files:
-        counted = f"{file.lines} lines, {file.records} records"
-        if file.unreadable:
-            counted += f", {file.unreadable} unreadable"
-        lines.append(f"file       {printable(file.path, 200)} ({file.format or 'unknown'}: {counted})")
+        lines.append(f"file       {printable(file.path, 200)} ({file.format or 'unknown'}: {file.counted})")
         if file.problem:
             lines.append(f"           {printable(file.problem, 300)}")
     lines.append(f"thresholds {run.thresholds_source}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Literal
@@ -127,3 +128,10 @@ class CheckResult:
     next: str = ""
     thresholds: dict[str, float | str] = field(default_factory=dict)
     advisory: bool = False
+
+
+def reason_without_trouble(verdict: Verdict, checks: Sequence[CheckResult], otherwise: str = "") -> str:
+    """Why a run with no trouble has this `verdict`, and that there is advice where there is."""
+    advice = [check.name for check in checks if check.advisory and check.verdict is Verdict.WARN]
+    fine = f"nothing wrong found; advice on {', '.join(advice)}" if advice else "nothing wrong found"
+    return {Verdict.PASS: fine, Verdict.NO_DATA: "nothing could be judged"}.get(verdict, otherwise)

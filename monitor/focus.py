@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from trainmon.monitor.detectors.registry import DETECTORS
-from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict, worst
+from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict, reason_without_trouble, worst
 from trainmon.monitor.job.judging import duration
 from trainmon.monitor.snapshot import RunSnapshot
 
@@ -204,7 +204,7 @@ def _rejudged(run: RunSnapshot, checks: tuple[CheckResult, ...], episodes: tuple
         verdict = Verdict.NO_DATA  # a job that merely runs says nothing about its numbers
     ids = {episode.id for episode in episodes}
     told = next((check.what for check in checks if check.verdict is verdict and not check.advisory), "")
-    reason = {Verdict.PASS: "nothing wrong found", Verdict.NO_DATA: "nothing could be judged"}.get(verdict, told)
+    reason = reason_without_trouble(verdict, checks, told)
     advice = {check.next[0].upper() + check.next[1:] for check in run.checks if check.next}
     mine = {check.next[0].upper() + check.next[1:] for check in checks if check.next and check.verdict in _SEVERITY}
     return replace(

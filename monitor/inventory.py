@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.text import printable
 
 Status = Literal["present", "derivable", "missing", "not applicable"]
+# What follows from others and has no value until something happens: of a run without a co-spike there is none to draw.
+_FROM: Final = {"spike.co_count": ("loss.train", "grad.norm")}
 _ORDER = {"missing": 0, "derivable": 1, "present": 2, "not applicable": 3}
 
 
@@ -92,6 +94,8 @@ def _row(signal: Signal, run: RunSnapshot) -> Row:
         status = "present"
     elif series:
         status, rule = "derivable", signal.rule or series[0].derived or None
+    elif signal.id in _FROM and all(SignalKey(needed) in run.series for needed in _FROM[signal.id]):
+        status, rule = "derivable", signal.rule or None
     elif signal.condition and not _applies(signal, run):
         status = "not applicable"
     keys = tuple(dict.fromkeys(view.raw_key for view in logged if view.raw_key))[:12]

@@ -24,6 +24,7 @@ _PART = re.compile(
 _RANK_FOLDER = re.compile(r"(?:rank|node|worker|gpu|proc)[-_]?\d+|\d+", re.IGNORECASE)
 _STORE = frozenset({"wandb", "lightning_logs", "tensorboard", "tb", "tb_logs"})
 _DATED = re.compile(r"[A-Z][a-z]{2}\d{1,2}_\d{2}-\d{2}-\d{2}_.*")  # SummaryWriter's own: runs/Dec01_12-30-00_host
+_COLLECTION = 2  # so many directories that are runs make the directory above them a collection
 _STATE_LOOK = look_at_name("trainer_state.json")
 
 
@@ -61,9 +62,20 @@ def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
                 run.files.append(settings)
     parts: list[Group] = []
     others: list[Group] = []
+    loose: list[Group] = []  # parts that only a name makes parts
+    whole = 0  # directories that are runs of their own
     for child in folder.folders:
         runs = _runs_of(child, settings)
-        (parts if _is_part(folder, child, runs, has_own=len(own) == 1) else others).extend(runs)
+        if not _is_part(folder, child, runs, has_own=len(own) == 1):
+            others.extend(runs)
+            whole += len(runs) == 1 and runs[0].folder == child.path
+            continue
+        parts.extend(runs)
+        if not _RANK_FOLDER.fullmatch(child.name):
+            loose.extend(runs)
+    if len(own) == 1 and own[0].key and whole >= _COLLECTION:
+        # A log with a name of its own among whole runs is one run more: it does not own the metrics of another.
+        others, parts = others + loose, [part for part in parts if part not in loose]
     if len(own) == 1 and parts:
         own = [_joined(folder, own + parts)]
     elif not own and not others and parts:

@@ -28,6 +28,17 @@ class FileStatus:
     filesystem: str = ""
     owner: str = ""
 
+    @property
+    def counted(self) -> str:
+        """What was read of it; a binary file has no lines to count.
+
+        >>> FileStatus("a.log", "generic", 9, 9, 4, 1, 2).counted, FileStatus("a", "tfevents", 9, 9, 0, 7, 0).counted
+        ('4 lines, 1 records, 2 unreadable', '7 records')
+        """
+        lines = f"{self.lines} lines, " if self.lines or not self.records else ""
+        unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
+        return f"{lines}{self.records} records{unreadable}"
+
     def watched(self, waited_s: float = 0.0) -> str:
         """How the file is watched and how old its newest byte is, `waited_s` after this was known.
 

@@ -122,7 +122,7 @@ def summary(found: Calibration, output: str) -> str:
         lines += [f"              {printable(remark, 200)}" for remark in run.remarks]
     for refusal in found.refused:
         lines.append(f"refused       {printable(refusal.name, 80)}: {printable(refusal.why, 400)}")
-    asked = rate_text(found.rate)
+    asked = rate_text(found.rate).replace("steps", " steps")
     lines += ["", f"budget        {asked} for all checks together", ""]
     values = found.values
     width = max((len(name) for name in values), default=0)

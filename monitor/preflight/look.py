@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
-
 from trainmon.monitor.finding import CheckResult, Verdict, worst
-from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.judge import judge
 from trainmon.monitor.preflight.check_base import Seen
 from trainmon.monitor.preflight.checks import CHECKS
 from trainmon.monitor.preflight.flatten import Flat, UnreadableConfigError, flatten
 from trainmon.monitor.preflight.frameworks import framework_of
+from trainmon.monitor.preflight.measured import measure
 from trainmon.monitor.preflight.plan import Plan, plan_of, with_defaults
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.opening import NotRegular, open_regular
-from trainmon.tails.record import NoteKind
 from trainmon.tails.text import printable
 
 CONFIG_SUFFIXES = frozenset((".json", ".toml", ".yaml", ".yml", ".py", ".sh", ".sbatch", ".slurm", ".bash", ".args"))
@@ -79,7 +75,7 @@ def look(target: str, cwd: Path, given: dict[str, float]) -> Preflight:
             merged.setdefault(key, value)
     plan = plan_of(merged | dict(given), _facts(run))
     if run is not None:
-        _measure(plan, run)
+        measure(plan, run)
     for name, number in given.items():
         plan.values[name], plan.said[name] = number, "the command line"
     framework = framework_of(merged)
@@ -135,30 +131,3 @@ def _take(
 
 def _facts(run: RunSnapshot | None) -> dict[str, float | str]:
     return {} if run is None else {"total_steps": run.total_steps, **run.facts} if run.total_steps else dict(run.facts)
-
-
-def _measure(plan: Plan, run: RunSnapshot) -> None:
-    """What the log of a run tells by its own times and notes."""
-    view = run.series.get(SignalKey("sys.step_time"))
-    if view is not None and np.isfinite(view.values).any():
-        plan.derive("step_time_s", float(np.nanmedian(view.values)), "the log's median step")
-    saved = [note.step for note in run.notes if note.kind is NoteKind.CHECKPOINT_SAVED and note.step is not None]
-    gaps = [later - earlier for earlier, later in pairwise(saved) if later > earlier]
-    if gaps:
-        plan.derive("checkpoint_interval", float(np.median(gaps)), "the checkpoints in the log")
-    plan.derive("dead_time_s", _dead_time(run), "the gap between attempts in the log")
-
-
-def _dead_time(run: RunSnapshot) -> float | None:
-    """Median seconds from the last record of an attempt to the first of the next; None where the log does not tell."""
-    view = run.series.get(SignalKey("loss.train"))
-    if view is None or view.times is None:
-        return None
-    known = np.isfinite(view.times)
-    times, attempts = view.times[known], view.attempts[known]
-    gaps = []
-    for number in np.unique(attempts)[1:].tolist():
-        before, after = times[attempts < number], times[attempts == number]
-        if before.size and after.size and after.min() > before.max():
-            gaps.append(float(after.min() - before.max()))
-    return float(np.median(gaps)) if gaps else None

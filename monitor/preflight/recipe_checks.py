@@ -13,7 +13,7 @@ _SHORT_STEPS = 2_000.0
 _FAMILIES = "GPT-3, Llama, OLMo, Pythia"
 
 
-def warm_up(plan: Plan, _seen: Seen) -> CheckResult:
+def warm_up(plan: Plan, seen: Seen) -> CheckResult:
     """Warm-up against total steps: METRICS.md, LR Schedule."""
     say = teller("warm_up", "Warm-up")
     warm, total = plan.number("warmup_steps"), plan.number("total_steps")
@@ -21,6 +21,8 @@ def warm_up(plan: Plan, _seen: Seen) -> CheckResult:
         return say(Verdict.NO_DATA, f"{share_told:.1%} of the steps, of which the number is not told")
     if warm is None and "warmup_steps" not in plan.values and total is None:
         return say(Verdict.NO_DATA, "neither warm-up nor total steps are told")
+    if warm is None and seen.logged is not None and plan.number("peak_lr") is None:
+        return say(Verdict.NO_DATA, "neither in settings nor to be seen in the rates of the log")
     if not warm:
         why = "without warm-up Adam's first steps are as large as its later ones, on estimates of a few batches"
         return say(Verdict.WARN, "no warm-up", why, "warm up over 2-5% of the steps, 2,000 at most for most models")

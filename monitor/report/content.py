@@ -271,11 +271,7 @@ def settings_rows(report: Report) -> list[tuple[str, str]]:
 
 def files_lines(report: Report) -> list[str]:
     """One line a file, then what was the matter, each once."""
-    lines = [
-        f"{file.path}: {file.format or 'unknown'}, {file.lines} lines, {file.records} records"
-        + (f", {file.unreadable} unreadable" if file.unreadable else "")
-        for file in report.run.files
-    ]
+    lines = [f"{file.path}: {file.format or 'unknown'}, {file.counted}" for file in report.run.files]
     problems = dict.fromkeys((*report.problems, *report.run.problems, *(each.problem for each in report.run.files)))
     return lines + [problem for problem in problems if problem]
 

@@ -45,6 +45,13 @@ def test_a_jump_that_stays_names_checkpoint_data_rate_and_clip() -> None:
     assert len(set(told)) == len(told)
 
 
+def test_norms_that_already_run_away_say_nothing_of_where_to_clip() -> None:
+    rising = [train(step, 2.0, grad_norm=0.3 + (step - 600) * 0.5, lr=3e-4) for step in range(600, 650)]
+    dead = [train(step, math.nan, grad_norm=math.nan, lr=3e-4) for step in range(650, 750)]
+    (clip,) = [line for line in advised([*map(healthy, range(1, 600)), *rising, *dead]) if line.startswith("Clip")]
+    assert clip.startswith("Clip the gradient norm at 0.39: before step 603 "), clip
+
+
 def test_without_a_checkpoint_nothing_is_said_of_data() -> None:
     told = advised([*map(healthy, range(1, 600)), *map(broken, range(600, 900))])
     assert not [line for line in told if "checkpoint saved" in line or "skip the data of step" in line]

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,38 @@ def test_the_log_of_a_run_is_looked_at_too(tmp_path: Path) -> None:
     assert found["preflight.checkpoints"] == "PASS"
     assert found["preflight.first_screen"] == "WARN"
     assert found["preflight.warm_up"] == "PASS"
+
+
+def rates_logged(folder: Path, first: int, rate: Callable[[int], float], last: int = 3000) -> dict[str, CheckResult]:
+    lines = [f"step {step}/3000 | loss {5 - step / 1000:.4f} | lr {rate(step):.4e}\n" for step in range(first, last, 5)]
+    lines += [f"step {step}/3000 | val_loss {5 - step / 1000:.4f}\n" for step in range(500, last, 500) if step >= first]
+    (folder / "train.log").write_text("".join(sorted(lines, key=lambda line: int(line[5:].split("/")[0]))), "utf-8")
+    return {check.id.partition(".")[2]: check for check in look("train.log", folder, {"parameters": 1e8}).checks}
+
+
+def test_what_no_file_says_is_seen_in_the_log(tmp_path: Path) -> None:
+    said = rates_logged(tmp_path, 0, lambda step: 3e-4 * min(1, step / 200) * (1 if step < 200 else 1.07 - step / 3000))
+    assert said["warm_up"].what == "200 of 3,000 steps (6.67%)"
+    assert said["peak_lr"].verdict is Verdict.PASS
+    assert said["schedule"].what == "decay to 7% of the peak"
+    assert said["logging"].what == "every 5 steps"
+    assert said["evaluation"].what == "every 500 steps (16.67% of the run) is seldom"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "rate", "warm_up", "schedule"),
+    [
+        (0, 3000, lambda _: 3e-4, Verdict.WARN, Verdict.WARN),  # at its peak from the first step to the last
+        (1000, 3000, lambda step: 3e-4 - step * 5e-8, Verdict.NO_DATA, Verdict.NO_DATA),  # how it began is not there
+        (0, 100, lambda step: step * 1e-6, Verdict.NO_DATA, Verdict.NO_DATA),  # still rising
+        (0, 1500, lambda step: 3e-4 * min(1, (step + 1) / 200), Verdict.PASS, Verdict.NO_DATA),  # not at its end
+    ],
+)
+def test_of_the_rates_only_what_the_log_shows(
+    first: int, last: int, rate: Callable[[int], float], warm_up: Verdict, schedule: Verdict, tmp_path: Path
+) -> None:
+    said = rates_logged(tmp_path, first, rate, last)
+    assert (said["warm_up"].verdict, said["schedule"].verdict) == (warm_up, schedule)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmon.monitor.finding import CheckResult, Verdict
+from trainmon.monitor.finding import CheckResult, Verdict, reason_without_trouble
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.triage import walk
 
@@ -59,3 +59,10 @@ def test_several_texts_are_told_apart_and_each_once() -> None:
     steps = {step.id: step for step in walk(checks, {"loss.spike": "loss", "loss.shift": "loss"}, (), {})}
     assert steps["loss"].what == "loss stayed up (not recovered); loss rose (recovered)"
     assert steps["loss"].next == "wait"
+
+
+def test_a_run_that_passes_says_that_there_is_advice() -> None:
+    fine, advice = result("loss.spike", Verdict.PASS), result("lr.schedule", Verdict.WARN, advisory=True)
+    assert reason_without_trouble(Verdict.PASS, (fine,)) == "nothing wrong found"
+    assert reason_without_trouble(Verdict.PASS, (fine, advice)) == "nothing wrong found; advice on lr.schedule"
+    assert reason_without_trouble(Verdict.FAIL, (fine, advice), "it broke") == "it broke"

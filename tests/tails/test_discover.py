@@ -278,3 +278,18 @@ def test_hydra_keeps_the_settings_in_a_hidden_directory(tmp_path: Path) -> None:
     files = {"out/train.log": "stdout", "out/.hydra/config.yaml": "config"}
     assert in_tree(tmp_path, tree) == {"out": files} or in_tree(tmp_path, tree) == {"train.log": files}
     assert list(in_tree(tmp_path, tree, "out/train.log").values()) == [files]
+
+
+def test_a_named_log_among_whole_runs_does_not_own_the_metrics_of_another(tmp_path: Path) -> None:
+    tree = {"night.log": LOG, "csv/history.csv": CSV, "a/train.log": LOG, "b/train.log": LOG}
+    assert [sorted(files) for files in in_tree(tmp_path, tree).values()] == [
+        ["night.log"],
+        ["a/train.log"],
+        ["b/train.log"],
+        ["csv/history.csv"],
+    ]
+    # Beside its own metrics alone it is their run, and so is a log that has no name of its own.
+    one = {key: tree[key] for key in ("night.log", "csv/history.csv")}
+    assert len(in_tree(tmp_path / "one", one)) == 1
+    tree["train.log"] = tree.pop("night.log")
+    assert len(in_tree(tmp_path / "plain", tree)) == 3

@@ -25,7 +25,9 @@ def json_option(schema: str, *, where: str = "") -> Decorator:
 
 def strict_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--strict``."""
-    return click.option("--strict", is_flag=True, help="A WARN also gives exit status 1.")(command)
+    return click.option(
+        "--strict", is_flag=True, help="A verdict of WARN also gives exit status 1 (advice does not make one)."
+    )(command)
 
 
 def signals_option(told: str) -> Decorator:
