@@ -46,6 +46,7 @@ class FileSearch(LogSearch):
         super().__init__(read, path, line_no, words, by)
         self._places = places
         self._needle = self._wanted.encode()
+        self._kept = len(self._needle) + _LONGEST_CODE  # of a block, before the next one
 
     def can_search(self) -> bool:
         """Whether bytes tell all: words in ASCII, a plain text file, its lines numbered as `read` numbers them.
@@ -115,11 +116,11 @@ class FileSearch(LogSearch):
 
     def _forward(self, descriptor: int, number: int, offset: int) -> None:
         """Blocks that overlap, so that nothing is missed at an edge."""
-        kept = len(self._needle) + _LONGEST_CODE
+        kept = self._kept
         while not self._stopped.is_set():
             block = os.pread(descriptor, _BLOCK, offset)
             text = _searched(block)
-            for place in _places_of(self._needle, text):
+            for place in self._places_in(text):
                 line = number + text.count(b"\n", 0, place)
                 if self._holds(line):
                     self.found = line
@@ -132,14 +133,14 @@ class FileSearch(LogSearch):
     def _backward(self, descriptor: int, number: int, end: int) -> None:
         """The same from `end`, where the line `number` begins, to the beginning of the file."""
         origin = self.at if self.at > 0 else sys.maxsize
-        kept = len(self._needle) + _LONGEST_CODE
+        kept = self._kept
         while end > 0 and not self._stopped.is_set():
             start = max(0, end - _BLOCK)
             block = os.pread(descriptor, end - start, start)
             if len(block) < end - start:
                 return  # it was cut meanwhile
             text = _searched(block)
-            for place in reversed(list(_places_of(self._needle, text))):
+            for place in reversed(list(self._places_in(text))):
                 line = number - text.count(b"\n", place)
                 if line < origin and self._holds(line):
                     self.found = line
@@ -150,11 +151,15 @@ class FileSearch(LogSearch):
             end = start + kept
             self.at = number
 
+    def _places_in(self, text: bytes) -> Iterator[int]:
+        """Where in `text` lines seem to match, in order."""
+        return places_of(self._needle, text)
+
     def _holds(self, line: int) -> bool:
         """Whether the line as it is shown holds the words (what is redrawn in place may hold them no longer)."""
         if self._stopped.is_set():
             return False
-        return any(one.line_no == line and self._wanted in one.text.lower() for one in self._read(line, 0))
+        return any(one.line_no == line and self._fits(one.text) for one in self._read(line, 0))
 
 
 def _searched(block: bytes) -> bytes:
@@ -163,7 +168,7 @@ def _searched(block: bytes) -> bytes:
     return _CODES.sub(b"", text) if b"\x1b" in text else text
 
 
-def _places_of(needle: bytes, block: bytes) -> Iterator[int]:
+def places_of(needle: bytes, block: bytes) -> Iterator[int]:
     """Where `needle` is in `block`, once a line."""
     place = block.find(needle)
     while place >= 0:

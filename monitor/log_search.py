@@ -74,10 +74,14 @@ class LogSearch:
         lines = [line for line in self._read(centre, size) if (line.line_no - self.at) * by > 0]
         lines.sort(key=lambda line: line.line_no * by)
         for line in lines:
-            if self._wanted in line.text.lower():
+            if self._fits(line.text):
                 self.found = line.line_no
                 return False
         if not lines:
             return False
         self.at = lines[-1].line_no
         return self.at > 1 if by < 0 else True
+
+    def _fits(self, text: str) -> bool:
+        """Whether a line as it is shown is one of those looked for."""
+        return self._wanted in text.lower()

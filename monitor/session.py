@@ -17,7 +17,9 @@ from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
+from trainmon.monitor.blank import blank_run
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.error_search import ErrorSearch
 from trainmon.monitor.file_search import FileSearch, Places
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_search import LogSearch
@@ -137,6 +139,7 @@ class Monitor:
         self._attended: frozenset[str] | None = None
         self._pace = Pace()
         self._on_new: Callable[[], None] | None = None
+        self._blank: RunSnapshot | None = None
         self._stopping = threading.Event()
         self._failure = ""
         self._due_at_s = self._others_at_s = self._beat_at_s = 0.0
@@ -202,13 +205,15 @@ class Monitor:
         if again is not None:
             self._reading_again.ask(run, again)
 
-    def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
-        """Looks for `words` in the whole file, after (by = 1) or before (-1) the line, in a thread of its own."""
+    def search_log(self, path: str, line_no: int, words: str | None, by: int) -> LogSearch:
+        """Looks for `words` (None: an error) in the whole file, after (by = 1) or before (-1) the line, in a thread."""
 
         def read(line: int, around: int) -> list[LogLine]:
             return self._lines_at(path, line, around).result(timeout=_SEARCH_PATIENCE_S)
 
         places = self._places.setdefault(path, Places())
+        if words is None:
+            return ErrorSearch(read, path, line_no, by, places).start()
         return FileSearch(read, path, line_no, words, by, places).start()
 
     def _lines_at(self, path: str, line_no: int, around: int) -> Lines:
@@ -380,6 +385,9 @@ class Monitor:
 
     def _snapshot(self, name: str, watched: WatchedRun) -> RunSnapshot:
         try:
+            if watched.is_untouched:
+                self._blank = self._blank or blank_run(self._clock, self._limits)
+                return watched.snapshot_as(self._blank, name, self._known[name].target)
             watched.settle()
             made = watched.snapshot(live=True, with_scores=watched.is_read)
             remarks = self._book.of(name)

@@ -16,6 +16,7 @@ from trainmon.monitor.job.judging import Pulse, patience_s
 from trainmon.monitor.job.rhythm import Rhythm
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, State
+from trainmon.monitor.unread import while_read
 from trainmon.monitor.zoomed import Again, Stretch, wanted
 from trainmon.tails.clock import Clock
 from trainmon.tails.reader import IntakeItem
@@ -91,6 +92,12 @@ class WatchedRun:
     def is_read(self) -> bool:
         """Whether every log that is known was read to its end once."""
         return len(self._caught_up) >= self._expected
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing is known of the run but the names of its logs."""
+        nothing_came = not self._stated_at_s and self._engine is None and self._preview is None
+        return nothing_came and not (self.jobs or self.problems or self.failure or self.log_context_for)
 
     def learn_jobs(self, jobs: tuple[JobInfo, ...]) -> None:
         """What a scheduler (or /proc) says of the run's jobs, oldest start first."""
@@ -178,12 +185,15 @@ class WatchedRun:
         """From now on these values stand in the place of the bins that they were thinned to."""
         self._stretch = stretch
 
-    def _as_previewed(self, made: RunSnapshot) -> RunSnapshot:
-        """`made` with the curves of the preview, while there is one; what was judged so far stays."""
-        if self.is_read:
-            self._preview = None
+    def _as_read(self, made: RunSnapshot) -> RunSnapshot:
+        """`made`, as far as it may be told: before all is read nothing passes, and the preview is drawn, if there is
+        one."""
         if self._stretch is not None:
             made = replace(made, series=self._stretch.put_into(made.series))
+        if self.is_read:
+            self._preview = None
+            return made
+        made = while_read(made)
         if self._preview is None:
             return made
         steps, series = self._preview.steps, self._preview.series_views(with_scores=False)
@@ -236,6 +246,14 @@ class WatchedRun:
         if self.is_read and self._engine is not None and not self.failure:
             self._engine.settle()
 
+    def snapshot_as(self, blank: RunSnapshot, name: str, target: str) -> RunSnapshot:
+        """That of a run that `is_untouched`: `blank`, which is one of another such run, under its own name. Hundreds of
+        runs are listed at once in this way; an engine for each, only to say that nothing is known, takes seconds."""
+        self.dirty = False
+        self.revision += 1
+        files = tuple(self.files.values())
+        return replace(blank, name=name, target=target, files=files, progress=self.progress, revision=self.revision)
+
     def looks_else(self) -> bool:
         """Whether time alone has changed what a snapshot says: silence that is judged, or a snooze that is over."""
         return self._clock.monotonic() >= self._looks_else_at_s
@@ -265,7 +283,7 @@ class WatchedRun:
                 log_context_for=self.log_context_for,
                 with_scores=with_scores,
             )
-            return unjudged(self._as_previewed(self._last), self.failure)
+            return unjudged(self._as_read(self._last), self.failure)
         self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self.told_problems()
         self._has_new_rows = False
         self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
@@ -287,7 +305,7 @@ class WatchedRun:
             now=self._clock.wall(),
         )
         self.judging_s = thread_time() - began_s
-        return unjudged(self._as_previewed(self._last), self.failure)
+        return unjudged(self._as_read(self._last), self.failure)
 
     @property
     def log_tail(self) -> tuple[LogLine, ...]:

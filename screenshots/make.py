@@ -30,7 +30,7 @@ from trainmon.tui.look import Look
 
 SIZES = ((80, 24), (160, 48))
 IN_README = ("fleet-160x48", "run-160x48", "triage-80x24")  # these as PNG too: not every reader shows an SVG
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0  # with other work on the machine
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,18 @@ SHOTS = (
 )
 
 
-async def wait_for(pilot: Pilot[None], holds: Callable[[], bool], what: str) -> None:
-    """Waits until `holds`. Raises TimeoutError."""
+async def wait_for(pilot: Pilot[None], holds: Callable[[], bool], what: Callable[[], str]) -> None:
+    """Waits until `holds`. Raises TimeoutError, with how far it came."""
     deadline = time.monotonic() + _PATIENCE_S
     while not holds():
         if time.monotonic() > deadline:
-            raise TimeoutError(what)
+            raise TimeoutError(f"{what()} after {_PATIENCE_S:.0f} s")
         await pilot.pause(0.1)
+
+
+def how_far(fleet: FleetSnapshot, runs: int) -> str:
+    """What of `runs` is read."""
+    return f"{sum(run.progress >= 1 for run in fleet.runs)} of {runs} runs are read"
 
 
 def settled(fleet: FleetSnapshot, runs: int) -> bool:
@@ -86,7 +91,7 @@ async def take(shot: Shot, size: tuple[int, int], session: Monitor, runs: int) -
     """The SVG of one shot."""
     app = TrainmonApp(session, look=Look(UNICODE, shot.dark))
     async with app.run_test(size=size) as pilot:
-        await wait_for(pilot, lambda: settled(app.fleet, runs), "the runs to be read")
+        await wait_for(pilot, lambda: settled(app.fleet, runs), lambda: how_far(app.fleet, runs))
         await pilot.pause(0.5)
         for key in shot.keys:
             if key == "*":

@@ -23,7 +23,8 @@ _MAX_LINE_BYTES = 64 << 10
 _SHOWN_BYTES = 8192
 _LAST_BYTES = 512 << 10
 
-_MILD = frozenset(
+# Kinds of notes that tell of no trouble.
+MILD = frozenset(
     {
         NoteKind.CHECKPOINT_SAVED,
         NoteKind.RESUMED,
@@ -200,7 +201,7 @@ def _kinds(said: list[Parsed], first: int, limit: int) -> Kinds:
                     kinds[line_no] = ("metric", step if step == step else None)
         for note in parsed.notes[-limit:]:
             if note.line_no >= first:
-                kinds[note.line_no] = ("note" if note.kind in _MILD else "error", note.step)
+                kinds[note.line_no] = ("note" if note.kind in MILD else "error", note.step)
     return kinds
 
 

@@ -162,12 +162,20 @@ def job_words(run: RunSnapshot) -> str:
     return ", ".join(words)
 
 
+def verdict_word(run: RunSnapshot) -> str:
+    """The verdict; before there can be one, how far the history is read."""
+    if run.progress < 1 and run.verdict is Verdict.NO_DATA:
+        return f"reading {numbers.percent(run.progress)}" if run.progress > 0 else "not read"
+    return run.verdict.value
+
+
 def _verdict(cell: Cell) -> Line:
     run, why = cell.row.run, cell.row.explained_by
     style = VERDICT_STYLES[run.verdict]
-    head = f"{cell.glyphs.verdicts[run.verdict]} {run.verdict.value}"
+    head = f"{cell.glyphs.verdicts[run.verdict]} {verdict_word(run)}"
     rest = f" {why.id.replace('_', ' ')}" if why else ""
-    told = ((why.what if why else run.verdict_reason) or "", job_words(run))
+    is_read = verdict_word(run) == run.verdict.value
+    told = ((why.what if why else run.verdict_reason if is_read else "") or "", job_words(run))
     reason = "; ".join(filter(None, told if why else reversed(told)))
     room = cell.width - len(head) - len(rest)
     if reason and room >= 12:
@@ -285,7 +293,7 @@ def brief_line(row: Row, width: int, glyphs: Glyphs, *, at_cursor: bool = False)
     run = row.run
     view = run.series.get(SignalKey("loss.train"))
     loss = numbers.MISSING if view is None else numbers.plain(view.last)
-    head = f"{glyphs.verdicts[run.verdict]} {run.verdict.value:<7} "
+    head = f"{glyphs.verdicts[run.verdict]} {verdict_word(run)[:7]:<7} "
     tail = f" {_known(row.step, numbers.count):>6} {loss:>6}"
     mark = glyphs.cursor if at_cursor else " "
     name = fit_middle(run.name, width - len(mark) - len(head) - len(tail), glyphs.ellipsis)

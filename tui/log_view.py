@@ -61,7 +61,8 @@ class LogView:
         `source` is asked for the last lines of a log whose history is still being read.
         """
         lines, waiting = self._lines(run, source)
-        path = self.place[0] if self.place else (lines[-1].path if lines else "")
+        largest = max(run.files, key=lambda file: file.size_bytes, default=None)
+        path = self.place[0] if self.place else lines[-1].path if lines else largest.path if largest else ""
         from_end = bool(lines) and lines[-1].line_no < 0
         title = f"log {short_path(path)}" + ("" if self.place else ", last lines" if from_end else ", newest lines")
         file = next((file for file in run.files if file.path == path), None)

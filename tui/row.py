@@ -104,7 +104,7 @@ def _fingerprint(row: Row) -> Hashable:
     numbers = (row.step, row.total, row.z, row.tokens_per_second, row.memory, row.memory_bytes, row.mfu, row.eta_s)
     reason = (why.id, why.what) if why else (run.verdict_reason,)
     job = (run.job.time_left_s if run.job else None, run.goodput)
-    return (row.id, run.state, run.verdict, reason, curve, repr(numbers), job)
+    return (row.id, run.state, run.verdict, min(run.progress, 1.0), reason, curve, repr(numbers), job)
 
 
 def _known(value: float | None) -> float:

@@ -9,7 +9,7 @@ from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.record import NoteKind
 from trainmon.tails.text import printable
 from trainmon.tui import numbers
-from trainmon.tui.columns import VERDICT_STYLES, bar
+from trainmon.tui.columns import VERDICT_STYLES, bar, verdict_word
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.loading import read_bytes
 from trainmon.tui.row import FAILED, Row
@@ -30,7 +30,7 @@ def _first(row: Row, width: int, glyphs: Glyphs, pinned: bool) -> Line:
         Span(f"{glyphs.pin} " if pinned else " ", "key"),
         Span(clip(run.name, max(12, width // 3), glyphs.ellipsis), "title"),
         Span(f"  {glyphs.states[run.state]} {run.state.value}", state_style),
-        Span(f"  {glyphs.verdicts[run.verdict]} {run.verdict.value}", VERDICT_STYLES[run.verdict]),
+        Span(f"  {glyphs.verdicts[run.verdict]} {verdict_word(run)}", VERDICT_STYLES[run.verdict]),
     ]
     reason = f"{why.title}: {why.what}" if why else run.verdict_reason
     room = width - width_of(line) - 1
@@ -93,7 +93,7 @@ def run_words(row: Row) -> str:
     run, why = row.run, row.explained_by
     reason = f"{why.title}: {why.what}" if why else run.verdict_reason
     step = "" if math.isnan(row.step) else f", step {numbers.step(row.step)}"
-    return printable(f"{run.name} ({run.target}): {run.state.value}, {run.verdict.value}{step}. {reason}", 2000)
+    return printable(f"{run.name} ({run.target}): {run.state.value}, {verdict_word(run)}{step}. {reason}", 2000)
 
 
 def episode_words(run: str, one: Episode) -> str:
@@ -150,7 +150,10 @@ def fleet_head(rows: list[Row], shown: int, order: str, filtered: str, width: in
         line.append(Span(f" {glyphs.verdicts[Verdict.FAIL]} {failing} failing ", "fail"))
     if warned:
         line.append(Span(f" {glyphs.verdicts[Verdict.WARN]} {warned} warned ", "warn"))
-    if rows and not failing and not warned:
+    read = sum(row.run.progress >= 1 for row in rows)
+    if read < len(rows):
+        line.append(Span(f" {read} of {len(rows)} read ", "value"))
+    elif rows and not failing and not warned:
         line.append(Span(f" {glyphs.verdicts[Verdict.PASS]} no run in trouble ", "pass"))
     count = f"{len(rows)} run{'s' if len(rows) != 1 else ''}" if shown == len(rows) else f"{shown} of {len(rows)} runs"
     line.append(Span(f" {count}, by {order}", "muted"))

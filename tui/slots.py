@@ -286,6 +286,8 @@ def _label_words(key: SignalKey) -> str:
 def _absent(run: RunSnapshot, number: str, slot: tuple[str, ...]) -> Absent:
     signal = BY_ID[slot[0]]
     title = _TITLES.get(signal.id, signal.title).removeprefix("training ")
+    if run.progress < 1:
+        return Absent(number, title, "none in what was read so far", Verdict.NO_DATA)
     if not applies(run, signal):
         return Absent(number, title, "not applicable", Verdict.NOT_APPLICABLE)
     return Absent(number, title, signal.to_get_it or f"log {signal.id}", Verdict.NO_DATA)

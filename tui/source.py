@@ -28,8 +28,9 @@ class SnapshotSource(Protocol):
         """Asks for the raw lines around `line_no` (1-based); they come as `RunSnapshot.log_context`."""
         ...
 
-    def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
-        """Looks for `words` in a whole log file, after (by = 1) or before (-1) the line; goes on by itself."""
+    def search_log(self, path: str, line_no: int, words: str | None, by: int) -> LogSearch:
+        """Looks for `words` (None: an error) in a whole log file, after (by = 1) or before (-1) the line; goes on by
+        itself."""
         ...
 
     def stop(self) -> None:

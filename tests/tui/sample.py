@@ -88,7 +88,7 @@ class SampleSource:
         lines = log_lines(101, loss, first=max(1, line_no - 50))
         self._replace(run, lambda one: replace(one, log_context=lines, log_context_for=(path, line_no)))
 
-    def search_log(self, path: str, line_no: int, words: str, by: int) -> LogSearch:
+    def search_log(self, path: str, line_no: int, words: str | None, by: int) -> LogSearch:
         self.asked.append(("search_log", path, line_no, words, by))
         loss = np.full(10_000, 2.5)
 
@@ -96,7 +96,7 @@ class SampleSource:
             first = max(1, line - around)
             return list(log_lines(max(0, min(9000, line + around) - first + 1), loss, first=first))
 
-        return LogSearch(read, path, line_no, words, by).start()
+        return LogSearch(read, path, line_no, words or "error", by).start()
 
     def stop(self) -> None:
         self.stopped = True

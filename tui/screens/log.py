@@ -96,6 +96,10 @@ class LogScreen(RunBound):
         if line is None or (self.search is not None and not self.search.is_done):
             return
         self.sought = words
+        self._seek(line, words, by)
+
+    def _seek(self, line: LogLine, words: str | None, by: int) -> None:
+        """Begins to look for the next line with `words`, or with an error."""
         self.search = self.monitor.source.search_log(line.path, line.line_no, words, by)
         call_after(self, _SEARCH_LOOK_S / 10, self._look)
 
@@ -122,8 +126,12 @@ class LogScreen(RunBound):
         self.show(self.monitor.fleet)
 
     def action_next_error(self, by: int) -> None:
-        """To the next error that the log has, wherever it is."""
-        run = self.run_now()
+        """To the next error that the log has, wherever it is; what was not read yet is searched."""
+        run, line = self.run_now(), self.pane.current
+        if run is not None and run.progress < 1:
+            if line is not None and (self.search is None or self.search.is_done):
+                self._seek(line, None, by)
+            return
         place = None if run is None else self.view.next_error(run, self.pane, by)
         if run is None or place is None:
             self.notify("no errors in this log")
