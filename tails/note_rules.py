@@ -75,7 +75,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.NCCL_TIMEOUT,
-        "watchdog caught|collective operation timeout|nccl timeout|rccl timeout|collective timeout",
+        "watchdog caught|collective operation time|ccl time|ccl watchdog time|collective time",
         r"Watchdog caught collective operation time-?out|collective (?:operation "
         r")?time-?out:|\b[NR]CCL (?:watchdog )?time-?out\b",
     ),

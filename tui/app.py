@@ -33,7 +33,7 @@ from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.later import call_after
-from trainmon.tui.loading import Pace, read_bytes, words
+from trainmon.tui.loading import Pace, read_bytes, read_runs, words
 from trainmon.tui.look import AsciiFilter, Look, PlainFilter, has_few_colours, prefers_dark
 from trainmon.tui.memory import Memory
 from trainmon.tui.opening import OpeningApp
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 FRAME_S = 0.1
 SLOW_FRAME_S = 1.0  # with --low-bandwidth
 _TICK_S = 1.0
+_AWAITED_S = 60.0  # what has not come by then is missing
 _STILL_S = 1.7  # a screen that was drawn so lately shows the ages nearly as they are
 # What a terminal, a shell or a batch system ends programs with; each must find the terminal as it was.
 _ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
@@ -120,9 +121,10 @@ class TrainmonApp(OpeningApp):
         self.arranged = Layout()
         self.memory = Memory(state)
         self.key_map = key_map or KeyMap()
-        self.alerting: Alerting | None = None  # set by who starts the app, before it runs
+        self.alerting: Alerting | None = None  # set by who starts the app, before it runs; so is this:
+        self.awaited = ""  # what to say while no run is there yet, where some are sure to come
         self.trouble: SimpleQueue[str] = SimpleQueue()  # lines for the user, from any thread
-        self._received = self.clock.monotonic()
+        self._received = self._began_s = self.clock.monotonic()
         self._by_id = {row.id: row for row in self.rows}
         self._pace = Pace()
         self._live = source if isinstance(source, LiveSource) else None
@@ -253,6 +255,8 @@ class TrainmonApp(OpeningApp):
 
     def _loading(self) -> tuple[float, str] | None:
         """(share that is read, how much and how long that is) of the histories that are being read; None for none."""
+        if (counted := read_runs(self.fleet.runs)) is not None:
+            return counted
         done, size = read_bytes(self.fleet.runs)
         if not size > 0:
             return None
@@ -262,6 +266,8 @@ class TrainmonApp(OpeningApp):
     def _tick(self) -> None:
         """Ages grow also when nothing comes, and what was told is told again."""
         self._say_trouble()
+        if self.clock.monotonic() - self._began_s > _AWAITED_S:
+            self.awaited = ""
         if self.alerting is not None:
             self.alerting.take(self.fleet)
             for mark in self.alerting.heard():

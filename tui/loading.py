@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from trainmon.monitor.snapshot import RunSnapshot
@@ -18,6 +18,15 @@ def read_bytes(runs: Iterable[RunSnapshot]) -> tuple[float, float]:
     files = [file for run in runs if run.progress < 1 for file in run.files]
     done = sum(min(file.read_bytes, max(file.size_bytes, file.read_bytes)) for file in files)
     return float(done), float(sum(max(file.size_bytes, file.read_bytes) for file in files))
+
+
+def read_runs(runs: Sequence[RunSnapshot]) -> tuple[float, str] | None:
+    """(share, in words) of the runs that are read, while some of many were not even looked at; else None."""
+    waiting = any(run.progress < 1 and not any(file.size_bytes for file in run.files) for run in runs)
+    if len(runs) < 2 or not waiting:
+        return None
+    read = sum(run.progress >= 1 for run in runs)
+    return read / len(runs), f"{read} of {len(runs)} runs"
 
 
 class Pace:

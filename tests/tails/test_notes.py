@@ -23,6 +23,8 @@ SAID = [
     ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 706.00 MiB", {"cuda_oom"}),
     ("RuntimeError: HIP out of memory. Tried to allocate 2 GiB", {"cuda_oom"}),
     ("[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)", {"nccl_timeout"}),
+    ("[rank1]: ERROR NCCL watchdog timeout on rank 1", {"nccl_timeout"}),
+    ("NCCL watchdog time-out", {"nccl_timeout"}),
     ("RuntimeError: Timed out initializing process group in store based barrier on rank: 90", {"init_timeout"}),
     ("NVRM: Xid (PCI:0000:3b:00): 79, pid=0, GPU has fallen off the bus.", {"xid"}),
     ("Fatal Python error: Segmentation fault", {"segfault"}),

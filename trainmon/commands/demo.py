@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from trainmon.monitor.simulate.model import RunSpec
 
 
+_AWAITED = "the simulated runs are starting; their first lines come within seconds"
+
 # Those of monitor.simulate.faults, which is imported when it is needed.
 _FAULTS = """\b
 Faults: bad_rank, bad_source, co_spike, data_wait, drift, eval_regression,
@@ -107,7 +109,7 @@ def _demo(seed: int, keep: bool, script: Sequence[Fault], specs: Sequence[RunSpe
     )
     writer.start()
     try:
-        show([str(directory)], Thresholds())
+        show([str(directory)], Thresholds(), awaited=_AWAITED)
     finally:
         stop.set()
         writer.join(timeout=5.0)

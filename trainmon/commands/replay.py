@@ -121,7 +121,7 @@ def _watched(
     )
     writer.start()
     try:
-        show([str(folder)], limits)
+        show([str(folder)], limits, awaited="the replay is starting; its first lines come within seconds")
     finally:
         stop.set()
         writer.join(timeout=5.0)

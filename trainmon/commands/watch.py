@@ -138,9 +138,11 @@ def show(
     on_end: Callable[[Sequence[RunSnapshot]], None] | None = None,
     config: UserConfig | None = None,
     alerts: AlertSettings | None = None,
+    awaited: str = "",
 ) -> None:
     """Opens the screens on `targets`, until they are left. `jobs`: who says what the runs' jobs do; `on_end`: is given
-    the runs as they were at last; `config`: the user's, read where it is not given; `alerts`: who is told of what."""
+    the runs as they were at last; `config`: the user's, read where it is not given; `alerts`: who is told of what;
+    `awaited`: what to say while no run is there, where some are sure to come."""
     set_pace()
     from trainmon.monitor.session import Monitor
     from trainmon.tails.stdin_source import take_stdin
@@ -153,6 +155,7 @@ def show(
             fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
     session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd, jobs=jobs, previews=True)
     app = _app_on(session, config or config_of_user(), alerts)
+    app.awaited = awaited
     session.start()
     try:
         app.run()

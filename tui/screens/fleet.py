@@ -71,9 +71,10 @@ class FleetScreen(MonitorScreen):
         head = fleet_head(rows, len(shown), self.order, wanted, width, self.glyphs)
         self.query_one("#head", TextLines).show([head])
         self.table.show(shown, frozenset(self.monitor.pins), self.monitor.clock.monotonic(), self._nothing(fleet, rows))
-        self.query_one("#status", TextLines).show(
-            [status_line(fleet, width, self.glyphs, loading=self.monitor.loading)]
-        )
+        status = status_line(fleet, width, self.glyphs, loading=self.monitor.loading)
+        if self.monitor.awaited and not rows:  # then it is no problem that nothing was found
+            status = [Span(" starting", "faint")]
+        self.query_one("#status", TextLines).show([status])
         self._preview(len(rows))
 
     def _preview(self, runs: int) -> None:
@@ -116,6 +117,8 @@ class FleetScreen(MonitorScreen):
         if rows:
             why = "no run is in trouble" if self.only_troubled and not self.filter_text else "no run matches the filter"
             return f"{why}; {self.shown_key('back')} shows all runs again"
+        if self.monitor.awaited:
+            return self.monitor.awaited
         if fleet.reading:
             return f"reading: {fleet.status}" if fleet.status else "looking for runs and reading them"
         return fleet.status or "no runs found; name log files, folders or globs: trainmon watch TARGET..."
