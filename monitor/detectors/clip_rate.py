@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.clip_onset import Onset
 from trainmon.monitor.detectors.common import (
     Found,
     Place,
@@ -34,9 +35,11 @@ from trainmon.tails.record import FloatArray, IntArray
 RATE = SignalKey("grad.clip_rate")
 GRAD = SignalKey("grad.norm")
 LR = SignalKey("optim.lr")
-DECAYED = 0.5
+CUT = 0.5  # of the value before: a learning rate that is cut explains also what jumps
 LONG_EPOCHS = 3.0  # times the persistence
-EXPLAINS = 0.75  # of the rate it came down from: what begins below that may come of the decay
+EXPLAINS = 0.95  # of the learning rate's peak: what grows below that is of the decay
+LOOK = 10  # values between two looks at how a rise began
+SCANNED = 1024  # values looked through at once for where a rise begins
 SETTLE = 3  # windows before the rate's own level is taken: warm-up clips often
 
 
@@ -44,8 +47,9 @@ class ClipRate(Detector):
     """The clip rate over W steps; +0.3 over its own lowest level for 1000 steps is a WARN.
 
     Low and steady is normal, and so is high and steady: only a rise is told. Where neither log nor user gave the
-    threshold, 1.0 is assumed and the warning is advice. Another batch size, sequence length or epoch, and a learning
-    rate that has come down by half, begin a new level.
+    threshold, 1.0 is assumed and the warning is advice. Another batch size, sequence length or epoch begins a new
+    level. Norms grow as the learning rate comes down: below 0.75 of its peak a rise is told if the norm jumped, and
+    what only grew, or begins within W values of a learning rate cut by half, is the new level.
     """
 
     id: ClassVar[str] = "grad.clip_rate"
@@ -78,9 +82,12 @@ class ClipRate(Detector):
         self._last_step = math.nan
         self.meant = MeantChanges()
         self.lr = Newest(LR)
-        self.first_lr = math.nan
+        self.onset = Onset(self.share.window)
         self.epoch_step = 0.0  # where the newest epoch began
-        self.lr_of_base = 0.0  # the highest learning rate since the level was taken
+        self.values = 0  # since the rise began
+        self.is_of_cut = False  # whether the rise began just behind a cut of the learning rate
+        self.is_explained = False  # whether the rise may be of the learning rate
+        self._schedule_forgotten()
 
     @property
     def clip(self) -> float:
@@ -111,44 +118,45 @@ class ClipRate(Detector):
             self._attempt = frame.attempt
         found: Found = []
         rates = self.share.extend(own.values > self.clip) if self.has_norm else own.values
+        self.onset.feed(own.values if self.has_norm else rates)
+        self.seen = self.count
+        self._schedule(np.array(self.lr.at(own.rows.tolist())))
         self._last_step = float(own.steps[-1])
-        self.newest = float(rates[-1])
         at = 0
-        for change, highest in [*sorted(self._changes(own.rows).items()), (len(rates), math.inf)]:
-            self._read(frame, own.rows[at:change], rates[at:change], found)
-            # A rise that began before the learning rate had come down is not explained by that.
-            is_explained = self.first is None or highest == math.inf or self.first_lr <= EXPLAINS * highest
-            if change < len(rates) and not self.opened and is_explained:
+        for change, explains_all in [*sorted(self._changes(own.rows).items()), (len(rates), False)]:
+            self._read(frame, own.rows, rates, at, change, found)
+            # An epoch does not explain a rise that was under way.
+            before = float(rates[change - 1]) if change else self.newest
+            is_calm = self.first is None and not before > self.base + self.rise / 2
+            if change < len(rates) and not self.opened and (explains_all or is_calm):
                 self.base, self.first = math.inf, None
                 self.settled = self.count + self.share.window
             at = change
+        self.newest = float(rates[-1])
         return in_order(found)
 
-    def _changes(self, rows: IntArray) -> dict[int, float]:
-        """Which of `rows` begin a new level: a change of the work of a step, a learning rate that came down by half.
+    def _changes(self, rows: IntArray) -> dict[int, bool]:
+        """Which of `rows` begin a new level, since the work of a step was changed: a larger batch has smaller norms.
 
-        With the rate that it came down from; a new size explains any rise (inf), an epoch none that had begun (-inf).
-        Norms grow as the learning rate decays, and shrink with a larger batch: neither is a fault.
+        With whether that explains a rise which had begun: a new size does, an epoch does not.
         """
-        starts: dict[int, float] = {}
+        starts: dict[int, bool] = {}
         for change in self.meant.known:
             if change.row >= 0 and (change.key in SIZES or self._is_long(change.step)):
                 at = int(np.searchsorted(rows, change.row))
-                starts[at] = max(math.inf if change.key in SIZES else -math.inf, starts.get(at, -math.inf))
-        rates = np.array(self.lr.at(rows.tolist()))
-        if np.isfinite(rates[-1]):
-            rates = np.nan_to_num(rates)
-            i = 0
-            while i < len(rates):
-                highest = np.maximum.accumulate(np.concatenate([[self.lr_of_base], rates[i:]]))[1:]
-                low = np.flatnonzero((rates[i:] <= DECAYED * highest) & (rates[i:] > 0))
-                if not len(low):
-                    self.lr_of_base = float(highest[-1])
-                    break
-                starts.setdefault(i + int(low[0]), float(highest[low[0]]))
-                i += int(low[0])
-                self.lr_of_base = float(rates[i])
-        return {start: highest for start, highest in starts.items() if start < len(rows)}
+                starts[at] = starts.get(at, False) or change.key in SIZES
+        return {start: explains_all for start, explains_all in starts.items() if start < len(rows)}
+
+    def _schedule(self, rates: FloatArray) -> None:
+        """Where in the frame the learning rate has come down from its peak, and how many values ago it was cut."""
+        rates = np.nan_to_num(rates)
+        before = np.concatenate([[self._lr], rates[:-1]])
+        peaks = np.maximum.accumulate(np.concatenate([[self.peak], rates]))[1:]
+        self.is_down = (rates > 0) & (rates <= EXPLAINS * peaks)
+        at = self.count + np.arange(len(rates))
+        cuts = np.where((rates > 0) & (rates <= CUT * before), at, self.cut)
+        self.cuts = np.maximum.accumulate(cuts)
+        self.peak, self._lr, self.cut = float(peaks[-1]), float(rates[-1]), int(self.cuts[-1])
 
     def _is_long(self, step: float) -> bool:
         """Whether the epoch that ends at `step` was long enough for a rise in it to be told: else it would never be."""
@@ -156,33 +164,51 @@ class ClipRate(Detector):
         self.epoch_step = step
         return is_long
 
-    def _read(self, frame: Frame, rows: IntArray, rates: FloatArray, found: Found) -> None:
-        skip = min(max(self.settled - 1 - self.count, 0), len(rates))
-        self.count += len(rates)
-        if skip == len(rates):
-            return
-        lowest = np.minimum.accumulate(np.concatenate([[self.base], rates[skip:]]))[1:]
-        if self.first is not None or bool((rates[skip:] > lowest + self.rise).any()):
-            for i in range(skip, len(rates)):
-                self.base = float(lowest[i - skip])
-                if self.first is not None or rates[i] > self.base + self.rise:
-                    self._risen(frame, int(rows[i]), float(rates[i]), found)
-        self.base = float(lowest[-1])
+    def _read(self, frame: Frame, rows: IntArray, rates: FloatArray, begin: int, end: int, found: Found) -> None:
+        """The values begin..end of the frame, which are of one level."""
+        i = begin + min(max(self.settled - 1 - self.count, 0), end - begin)
+        self.count += end - begin
+        while i < end:
+            if self.first is None:
+                part = rates[i : min(i + SCANNED, end)]
+                lowest = np.minimum.accumulate(np.concatenate([[self.base], part]))[1:]
+                risen = np.flatnonzero(part > lowest + self.rise)
+                nearest = int(risen[0]) if len(risen) else len(part) - 1
+                i += nearest
+                self.base = float(lowest[nearest])
+                if not len(risen):
+                    i += 1
+                    continue
+            else:
+                self.base = min(self.base, float(rates[i]))
+            self._risen(frame, i, int(rows[i]), float(rates[i]), found)
+            i += 1
 
     def _forget(self) -> None:
         self.share = RollingShare(self.share.window)
         self.count = 0
         self.settled = SETTLE * self.share.window
         self.base = math.inf
-        self.lr_of_base = 0.0
+        self.onset = Onset(self.share.window)
+        self._schedule_forgotten()
         self.first = None
         self.opened = False
 
-    def _risen(self, frame: Frame, row: int, rate: float, found: Found) -> None:
+    def _schedule_forgotten(self) -> None:
+        self.seen = 0  # values before this frame
+        self.peak = 0.0  # of the learning rate
+        self.cut = -self.share.window  # the value at which it was cut last
+        self._lr = 0.0
+        self.is_down = np.zeros(0, np.bool_)  # of each value of the frame: below 0.75 of the peak
+        self.cuts = np.zeros(0, np.int64)  # of each value of the frame: the value at which the last cut was
+
+    def _risen(self, frame: Frame, i: int, row: int, rate: float, found: Found) -> None:
         at = place(frame, row, rate)
         if self.first is None:
             self.first = self.last = at
-            self.first_lr = self.lr.at([row])[0]
+            self.values = 0
+            self.is_of_cut = int(self.cuts[i]) + self.share.window >= self.seen + i
+            self.is_explained = self.is_of_cut or bool(self.is_down[i])
             return
         if rate <= self.base + self.rise:
             if self.opened:
@@ -191,10 +217,26 @@ class ClipRate(Detector):
             self.first, self.opened = None, False
             return
         self.last = at
+        self.values += 1
+        if self.is_explained and not self._is_abrupt(i):
+            if self.values >= self.share.window:
+                # It grew while the learning rate came down: that is what norms do then.
+                self.base, self.first = rate, None
+            return
         if not self.opened and at.step - self.first.step >= self.steps:
             self.opened = True
             self.what = f"clip rate rose from {self.base:.0%} to {rate:.0%} since step {self.first.step:.15g}"
             found.append((row, self._said("open", at)))
+
+    def _is_abrupt(self, i: int) -> bool:
+        """Whether the rise turns out to be none of the learning rate's; looked at with every tenth value."""
+        if (
+            not self.is_of_cut
+            and self.values % LOOK == 0
+            and self.onset.is_abrupt(i, self.clip if self.has_norm else None, self.rise)
+        ):
+            self.is_explained = False
+        return not self.is_explained
 
     def _said(self, action: Action, at: Place) -> Finding:
         return finding(action, "clip_rate", RATE, Severity.WARN, at, self.what, first=self.first)

@@ -122,6 +122,33 @@ def test_a_rising_clip_rate_is_a_warning_and_a_steady_one_is_not() -> None:
     assert result(run(ClipRate, [scaled(frame, GRAD, 2000, 1e9, 3.5)])).advisory
 
 
+def decaying(power: float, seed: int) -> Frame:
+    """A norm that grows with so much of a power of the learning rate's cosine decay, from 0.5 on."""
+    frame = healthy(RunSpec(steps=6000, seed=seed))
+    rate = 0.1 + 0.45 * (1 + np.cos(np.pi * np.arange(6000) / 6000))
+    norm = 0.5 * rate**-power * np.exp(np.random.default_rng(seed).normal(0, 0.3, 6000))
+    return with_columns(frame, {GRAD: norm, LR: 1e-3 * rate})
+
+
+def test_a_clip_rate_that_grows_under_a_decay_is_the_schedules_and_one_that_jumps_is_not() -> None:
+    for seed in range(3):
+        grown = decaying(0.6, seed)
+        assert (grown.columns[GRAD][-500:] > 1).mean() > 0.8 > 0.1 > (grown.columns[GRAD][:500] > 1).mean()
+        assert run(ClipRate, [grown]).loud == []
+        for at in (2500, 3300, 4200):
+            [told] = run(ClipRate, [scaled(decaying(0.1, seed), GRAD, at, 1e9, 2.5)]).loud
+            assert told.kind == "clip_rate"
+            assert at < told.first_step < at + 100
+
+
+def test_a_learning_rate_that_is_cut_explains_a_clip_rate_that_jumps_behind_it() -> None:
+    frame = scaled(healthy(RunSpec(steps=4000, seed=8)), GRAD, 2000, 1e9, 3.5)
+    rate = np.where(np.arange(4000) < 1980, 1e-3, 1e-4)
+    assert run(ClipRate, [with_columns(frame, {LR: rate})]).loud == []
+    later = np.where(np.arange(4000) < 1500, 1e-3, 1e-4)
+    assert [e.kind for e in run(ClipRate, [with_columns(frame, {LR: later})]).loud] == ["clip_rate"]
+
+
 # Speed.
 
 
