@@ -63,6 +63,10 @@ class ClipRate(Detector):
     )
     source: ClassVar[str] = "METRICS.md D4; Deng, Reading a Pretraining Run (2026), clip rate"
 
+    peak: float
+    cut: int
+    _lr: float
+
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.share = RollingShare(int(limits["window"]))
@@ -196,9 +200,9 @@ class ClipRate(Detector):
 
     def _schedule_forgotten(self) -> None:
         self.seen = 0  # values before this frame
-        self.peak: float = 0.0  # of the learning rate
-        self.cut: int = -self.share.window  # the value at which it was cut last
-        self._lr: float = 0.0
+        self.peak = 0.0  # of the learning rate
+        self.cut = -self.share.window  # the value at which it was cut last
+        self._lr = 0.0
         self.is_down = np.zeros(0, np.bool_)  # of each value of the frame: below 0.75 of the peak
         self.cuts = np.zeros(0, np.int64)  # of each value of the frame: the value at which the last cut was
 
