@@ -183,7 +183,7 @@ class Cluster:
         said = self.say("scontrol", "show", "job", "-o", job, check=False)
         return said.partition("JobState=")[2].partition(" ")[0]
 
-    def wait_state(self, job: str, *states: str, timeout_s: float = 60.0) -> str:
+    def wait_state(self, job: str, *states: str, timeout_s: float = 180.0) -> str:
         """Waits until `job` is in one of `states`."""
         self._wait(f"job {job} in {states}", lambda: self.state(job) in states, timeout_s)
         return self.state(job)
@@ -227,7 +227,7 @@ class Cluster:
                 subprocess.Popen(command, env=self.environ, stdout=out, stderr=subprocess.STDOUT, cwd=self.folder)
             )
 
-    def _wait(self, what: str, is_done: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    def _wait(self, what: str, is_done: Callable[[], bool], timeout_s: float = 180.0) -> None:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             for process in self._processes:
