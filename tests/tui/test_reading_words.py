@@ -49,3 +49,15 @@ async def test_a_demo_that_starts_warns_of_nothing() -> None:
         app._tick()
         await pilot.pause()
         assert "no training logs" in text_of(app)
+
+
+async def test_without_experts_none_is_counted() -> None:
+    async with make_app().run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for key in ("j", "j", "X"):  # a dense model
+            await pilot.press(key)
+            await pilot.pause()
+        text = text_of(pilot.app)
+        assert "no experts in this run" in text
+        assert "every expert has its share" not in text
+        assert "0 dead" not in text

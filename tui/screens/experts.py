@@ -104,10 +104,11 @@ class OddList(LineList):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id)
         self.odd: tuple[Odd, ...] = ()
+        self.is_known = False
 
-    def show(self, odd: tuple[Odd, ...]) -> None:
-        """Replaces the list."""
-        self.odd = odd
+    def show(self, odd: tuple[Odd, ...], *, is_known: bool) -> None:
+        """Replaces the list. `is_known`: the log tells of loads."""
+        self.odd, self.is_known = odd, is_known
         self.redraw()
 
     @property
@@ -122,10 +123,12 @@ class OddList(LineList):
 
     def head_key(self) -> Hashable:
         """The title counts."""
-        return tuple(one.kind for one in self.odd)
+        return self.is_known, tuple(one.kind for one in self.odd)
 
     def head(self) -> list[Line]:
         """How many."""
+        if not self.is_known:  # what was not logged is not 0
+            return [[Span(fit(" dead and hot experts", self.size.width), "heading", "bar")]]
         dead = sum(one.kind == "dead" for one in self.odd)
         hot = len(self.odd) - dead
         text = f" {dead} dead (under {numbers.percent(DEAD_SHARE)} of the mean), {hot} hot (over {HOT:g}x)"
@@ -143,7 +146,7 @@ class OddList(LineList):
 
     def empty(self) -> list[Line]:
         """Nothing is also an answer."""
-        return [[Span("  every expert has its share", "muted")]]
+        return [[Span("  every expert has its share" if self.is_known else "  not known", "muted")]]
 
 
 def odd_line(one: Odd, width: int, glyphs: Glyphs, *, at_cursor: bool) -> Line:
@@ -213,7 +216,7 @@ class ExpertsScreen(RunCharted):
         self.sized(self.table, height=max(3, min(len(layers) + 1, height // 3)))
         self.table.show(layers, nothing)
         self.sized(self.query_one("#odd", OddList), width=max(30, min(64, width * 45 // 100)))
-        self.query_one("#odd", OddList).show(odd)
+        self.query_one("#odd", OddList).show(odd, is_known=bool(layers))
         spare = height - 4 - max(3, min(len(layers) + 1, height // 3))
         most = max((len(layer.experts) for layer in layers), default=4)
         self.sized(self.grid, height=max(7, spare - max(8, most + FRAME_ROWS)) if height >= 24 else 6)

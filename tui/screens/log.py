@@ -93,6 +93,8 @@ class LogScreen(RunBound):
             asks, after, before = (self.shown_key(name) for name in ("filter", "step.next", "step.previous"))
             self.notify(f"{asks} asks for words to search; {after} and {before} then go from one line to the next")
             return
+        if line is None:
+            self.notify("the lines of this log are being read; then it can be searched")
         if line is None or (self.search is not None and not self.search.is_done):
             return
         self.sought = words
@@ -129,7 +131,9 @@ class LogScreen(RunBound):
         """To the next error that the log has, wherever it is; what was not read yet is searched."""
         run, line = self.run_now(), self.pane.current
         if run is not None and run.progress < 1:
-            if line is not None and (self.search is None or self.search.is_done):
+            if line is None:
+                self.notify("the lines of this log are being read; then it can be searched")
+            elif self.search is None or self.search.is_done:
                 self._seek(line, None, by)
             return
         place = None if run is None else self.view.next_error(run, self.pane, by)
