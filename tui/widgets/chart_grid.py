@@ -256,7 +256,8 @@ class ChartGrid(FlatWidget, can_focus=True):
         value = entry.value.removesuffix(" nats").removesuffix(" z")
         title = entry.title
         if len(title) + len(value) > width - 5:
-            title, value = SHORT_TITLES.get(title, title), value.removeprefix("peak ").removeprefix("lowest ").partition(" ")[0]
+            title = SHORT_TITLES.get(title, title)
+            value = value.removeprefix("peak ").removeprefix("lowest ").partition(" ")[0]
         title = clip(title, max(min(12, len(title)), width - 5 - len(value)), glyphs.ellipsis)
         value = clip(value, max(1, width - 5 - len(title)), glyphs.ellipsis)
         head = [Span(f"{entry.number} ", "key"), Span(f"{glyph} ", style)]
