@@ -92,7 +92,8 @@ class FleetScreen(MonitorScreen):
         if self._previewed is None or self._previewed[0] is not row.run:
             self._previewed = (row.run, first_screen(row.run, self.glyphs))
         first = self._previewed[1]
-        self.query_one("#charts", ChartGrid).show(first.charts, first.absent, nothing="no metrics in this log")
+        nothing = "no numbers yet" if row.run.progress < 1 else "no metrics in this log"
+        self.query_one("#charts", ChartGrid).show(first.charts, first.absent, nothing=nothing)
         triage.show(row.run.triage, row.id)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
