@@ -129,12 +129,14 @@ def plan_of(flat: Flat, given: Mapping[str, float | str] | None = None) -> Plan:
     for name, names in _NAMES.items():
         for candidate in names:
             keys = [key for key in by_last.get(candidate, []) if _may_be(name, key)]
-            if keys:
-                _set(plan, name, min(keys, key=lambda key: (key.count("/"), key)))
+            for key in sorted(keys, key=lambda key: (key.count("/"), key)):
+                if not _is_unset(name, flat[key]):
+                    _set(plan, name, key)
+                    break
     for name, value in (given or {}).items():
         if name == "clip_threshold":
             name = "clip"
-        if name in _NAMES and name not in plan.values:
+        if name in _NAMES and name not in plan.values and not _is_unset(name, value):
             plan.values[name] = float(value) if isinstance(value, (int, float)) else value
             plan.said[name] = "the log"
     _derive(plan, flat, by_last)
@@ -158,8 +160,32 @@ def _may_be(name: str, key: str) -> bool:
     return True
 
 
+# Trainers write -1 or 0 where these are not set (Hugging Face: max_steps = -1): no run has so many of them.
+_ABOVE_ZERO = frozenset(
+    "total_steps total_tokens total_samples epochs batch_size micro_batch accumulation seq_length tokens_per_batch"
+    " parameters active_parameters world_size hidden_size num_layers log_interval".split()
+)
+_MAY_BE_NEGATIVE = frozenset(("clip", "checkpoint_interval", "eval_interval"))  # off
+_MOST = 1e30  # beyond it a number is a slip of the pen
+
+
+def _is_unset(name: str, value: Value) -> bool:
+    """Whether `value` says that `name` is not set.
+
+    >>> _is_unset("total_steps", -1.0), _is_unset("warmup_steps", 0.0), _is_unset("warmup_steps", -1.0)
+    (True, False, True)
+    """
+    if not isinstance(value, float):
+        return False
+    if not abs(value) < _MOST:
+        return True
+    return value <= 0 if name in _ABOVE_ZERO else value < 0 and name not in _MAY_BE_NEGATIVE
+
+
 def _set(plan: Plan, name: str, key: str) -> None:
     value = plan.flat[key]
+    if _is_unset(name, value):
+        return
     if isinstance(value, str) and (found := _LENGTH.fullmatch(value)) and name in _LENGTHS:
         name, value = _with_unit(name, float(found[1]), found[2].lower())
     elif name == "warmup_steps" and isinstance(value, float) and 0 < value < 1:
@@ -215,6 +241,8 @@ def _derive(plan: Plan, flat: Flat, by_last: dict[str, list[str]]) -> None:
     steps = plan.number("total_steps")
     if steps and tokens:
         plan.derive("total_tokens", steps * tokens, "steps x tokens a batch")
+    if plan.number("warmup_ratio") and plan.number("warmup_steps") == 0:
+        del plan.values["warmup_steps"], plan.said["warmup_steps"]  # Hugging Face: the share counts where no steps are
     if steps and (ratio := plan.number("warmup_ratio")):
         plan.derive("warmup_steps", ratio * steps, "warm-up share x steps")
     if (peak := plan.number("peak_lr")) and (ratio := plan.number("min_lr_ratio")) is not None:

@@ -191,6 +191,27 @@ def test_the_log_of_a_run_is_looked_at_too(tmp_path: Path) -> None:
     assert found["preflight.warm_up"] == "PASS"
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"max_steps": -1, "num_train_epochs": 3, "warmup_steps": 100}, "100 steps; the total is not told"),
+        ({"max_steps": 1000, "warmup_steps": 0, "warmup_ratio": 0.1}, "100 of 1,000 steps (10.00%)"),
+        (
+            {"max_steps": -1, "warmup_steps": 0, "warmup_ratio": 0.1},
+            "10.0% of the steps, of which the number is not told",
+        ),
+        ({"max_steps": 1000, "warmup_steps": 0, "warmup_ratio": 0.0}, "no warm-up"),
+        ({"max_steps": 1000, "warmup_steps": -1}, "no warm-up"),
+        ({"max_steps": 0, "train": {"max_steps": 1000}, "warmup_steps": 20}, "20 of 1,000 steps (2.00%)"),
+        ({"max_steps": 1000, "warmup_steps": 1e308}, "no warm-up"),
+    ],
+)
+def test_what_is_written_for_not_set_is_no_setting(settings: dict[str, object], told: str, tmp_path: Path) -> None:
+    (tmp_path / "args.json").write_text(json.dumps({**settings, "learning_rate": 2e-5}), encoding="utf-8")
+    said = {check.id: check.what for check in look("args.json", tmp_path, {}).checks}
+    assert said["preflight.warm_up"] == told
+
+
 def rates_logged(folder: Path, first: int, rate: Callable[[int], float], last: int = 3000) -> dict[str, CheckResult]:
     lines = [f"step {step}/3000 | loss {5 - step / 1000:.4f} | lr {rate(step):.4e}\n" for step in range(first, last, 5)]
     lines += [f"step {step}/3000 | val_loss {5 - step / 1000:.4f}\n" for step in range(500, last, 500) if step >= first]
