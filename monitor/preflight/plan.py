@@ -162,8 +162,11 @@ def _may_be(name: str, key: str) -> bool:
 
 # Trainers write -1 or 0 where these are not set (Hugging Face: max_steps = -1): no run has so many of them.
 _ABOVE_ZERO = frozenset(
-    "total_steps total_tokens total_samples epochs batch_size micro_batch accumulation seq_length tokens_per_batch"
-    " parameters active_parameters world_size hidden_size num_layers log_interval".split()
+    (
+        *("total_steps", "total_tokens", "total_samples", "epochs", "batch_size", "micro_batch", "accumulation"),
+        *("seq_length", "tokens_per_batch", "parameters", "active_parameters", "world_size", "hidden_size"),
+        *("num_layers", "log_interval"),
+    )
 )
 _MAY_BE_NEGATIVE = frozenset(("clip", "checkpoint_interval", "eval_interval"))  # off
 _MOST = 1e30  # beyond it a number is a slip of the pen
