@@ -59,7 +59,9 @@ class MoverList(LineList):
 
     def head(self) -> list[Line]:
         """The title."""
-        more = "" if self.size.width < 46 else "  newest level against the one before"
+        more = "  newest level against the one before"
+        if self.size.width < len(" top movers") + len(more):
+            more = ""
         return [[Span(" top movers", "heading", "bar"), Span(more, "faint", "bar")]]
 
     def row_key(self, index: int) -> Hashable:
