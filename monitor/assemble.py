@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from trainmon.monitor.advice import actions
 from trainmon.monitor.alerts import gather, story_of_end
 from trainmon.monitor.detectors.registry import DETECTORS
@@ -42,6 +44,7 @@ _WAITING = frozenset((State.QUEUED, State.REQUEUED))
 
 
 # A log of system metrics alone says nothing of the training.
+_LOSS = SignalKey("loss.train")
 _JUDGED = frozenset(("loss", "grad", "eval", "reward", "policy", "moe", "tensor", "update", "residual", "modality"))
 
 
@@ -88,14 +91,16 @@ def assemble(
     checks = (*results, _job_check(job), *told.checks)
     episodes = _with_job_episode(engine.episodes(), job, engine)
     triage = walk(checks, STEP_OF_CHECK, episodes, series)
-    verdict = overall(checks, has_metrics=any(key.signal.partition(".")[0] in _JUDGED for key in series))
+    verdict = overall(checks, has_metrics=any(_is_judged(key, view) for key, view in series.items()))
     return RunSnapshot(
         name=engine.name,
         target=engine.target,
         state=job.state,
         state_reason=job.reason,
         verdict=verdict,
-        verdict_reason=_reason(verdict, triage, checks) if job.state not in _WAITING else job.reason,
+        verdict_reason=_reason(verdict, triage, checks, _loss_unknown(series))
+        if job.state not in _WAITING
+        else job.reason,
         first_step=span[0] if span else None,
         last_step=span[1] if span else None,
         step_count=steps.count if steps is not None else 0,
@@ -202,7 +207,20 @@ def incidents_with_job(
     return tuple(gathered.values())
 
 
-def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[CheckResult]) -> str:
+def _is_judged(key: SignalKey, view: SeriesView) -> bool:
+    """Whether this series is one of those that a run is judged by, and has ever been a number."""
+    return key.signal.partition(".")[0] in _JUDGED and bool(np.isfinite(view.values).any())
+
+
+def _loss_unknown(series: Mapping[SignalKey, SeriesView]) -> str:
+    """That the training loss was logged and never once as a number; else empty."""
+    loss = series.get(_LOSS)
+    if loss is None or not loss.count or np.isfinite(loss.values).any():
+        return ""
+    return f"the loss was logged {loss.count:,} times, never as a number"
+
+
+def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[CheckResult], loss_unknown: str) -> str:
     """The first check of the explaining step that carries the verdict, in its own words."""
     explaining = next((step for step in triage if step.explains), None)
     if explaining is not None:
@@ -212,7 +230,12 @@ def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[Che
             if check.verdict is verdict and not check.advisory and STEP_OF_CHECK.get(check.id) == explaining.id
         )
         return next(telling, explaining.what)
-    return reason_without_trouble(verdict, checks)
+    told = reason_without_trouble(verdict, checks)
+    if not loss_unknown:
+        return told
+    if verdict is Verdict.PASS:
+        return f"the loss is unknown: {loss_unknown.removeprefix('the loss was ')}; in the rest {told}"
+    return f"{told}: {loss_unknown}"
 
 
 def _eta_s(

@@ -26,6 +26,7 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.heldout_nonfinite import KIND, NonFiniteEvaluations
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.ewma import Ewma
@@ -166,7 +167,8 @@ class _TrainLoss:
 class HeldOut(SeriesDetector):
     """2% above its best for 3 evaluations is a WARN ("over-fitting" when the training loss falls).
 
-    10% above while the training loss does not fall is a FAIL: the model got worse. Over-fitting stays a WARN.
+    10% above while the training loss does not fall is a FAIL: the model got worse. Over-fitting stays a WARN. So does a
+    held-out loss that is NaN or Inf where a number was due, as far as tables that fill gaps with NaN let one tell.
     """
 
     id: ClassVar[str] = "eval.heldout"
@@ -181,6 +183,7 @@ class HeldOut(SeriesDetector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.train = _TrainLoss()
+        self.nonfinite: dict[SignalKey, NonFiniteEvaluations] = {}
 
     def make_track(self, key: SignalKey) -> Track:
         """An evaluation set against its best."""
@@ -196,8 +199,17 @@ class HeldOut(SeriesDetector):
             self.train.mean.extend(finite(frame, LOSS).values)
             return ()
         self._in_step(frame, keys, finite(frame, LOSS), found)
+        for key in keys:
+            told: Found = []
+            self.nonfinite.setdefault(key, NonFiniteEvaluations(key)).feed(frame, told)
+            found += told if key in self.tracks else []
         found.sort(key=lambda pair: pair[0])
         return [said for _, said in found]
+
+    def finish(self) -> Iterable[Finding]:
+        """What is open reaches to the last evaluation."""
+        lost = (track for key, track in sorted(self.nonfinite.items()) if key in self.tracks)
+        return [*super().finish(), *(said for track in lost for said in track.finish())]
 
     def _is_judged(self, key: SignalKey) -> bool:
         """Perplexity and bits per byte are left alone once the loss itself was seen for the same set."""
@@ -227,6 +239,12 @@ class HeldOut(SeriesDetector):
         verdict = verdict_of(view.episodes)
         tracks = [t for t in self.tracks.values() if isinstance(t, HeldOutTrack)]
         if verdict is not Verdict.PASS:
+            if all(episode.kind == KIND for episode in view.episodes):
+                advice = (
+                    "see whether the evaluation itself fails (an empty batch, fp16, a bad sample) or the weights do: "
+                )
+                advice += "evaluate the newest checkpoint and the one before that step"
+                return result(self, verdict, tell(view.episodes), "", advice, used)
             best = min((t.best_step for t in tracks if t.opened), default=math.nan)
             advice = "stop or regularise: the best checkpoint is that near"
             advice += f" step {best:.15g}" if not math.isnan(best) else " its best evaluation"

@@ -77,3 +77,15 @@ def test_a_loss_that_is_never_a_number_has_no_level(tmp_path: Path) -> None:
     verdicts = {check.id: check.verdict for check in run.checks}
     assert verdicts["loss.nonfinite"] is Verdict.FAIL
     assert Verdict.PASS not in {verdicts[name] for name in ("loss.spike", "loss.shift", "loss.drift")}
+
+
+@pytest.mark.parametrize(("beside", "verdict"), [({}, Verdict.NO_DATA), ({"grad_norm": 0.5}, Verdict.PASS)])
+def test_the_verdict_of_a_loss_that_is_only_ever_null_says_so(
+    tmp_path: Path, beside: dict[str, float], verdict: Verdict
+) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps({"step": i, "loss": None, **beside}) + "\n" for i in range(1, 401)))
+    [run] = judge([str(path)], cwd=tmp_path).runs
+    assert run.verdict is verdict
+    assert "the loss" in run.verdict_reason
+    assert "logged 400 times, never as a number" in run.verdict_reason
