@@ -46,6 +46,8 @@ def extrapolated(x: FloatArray, y: FloatArray, at: float) -> Range | None:
     x, y = x[fine], y[fine]
     if x.size < _FEWEST or not at > 0 or x.max() <= x.min() or y.min() <= 0:
         return None
+    unit = float(y.max())
+    y = y / unit  # so that no square leaves the range of a float
     floor = float(y.min())
     spread = float(np.ptp(y))
     # Offsets crowd towards the lowest value, where they matter; none may lie above a value of the curve.
@@ -66,7 +68,8 @@ def extrapolated(x: FloatArray, y: FloatArray, at: float) -> Range | None:
     exponents = [fit.exponent for fit in near]
     if min(exponents) <= 0:
         return None
-    return Range(at, min(fit.low for fit in near), max(fit.high for fit in near), (min(exponents), max(exponents)))
+    low, high = unit * min(fit.low for fit in near), unit * max(fit.high for fit in near)
+    return Range(at, low, high, (min(exponents), max(exponents))) if np.isfinite(high) else None
 
 
 class _Fit(NamedTuple):

@@ -55,3 +55,12 @@ def test_batches_are_few_and_ordered() -> None:
     assert x.size <= MOST_POINTS
     assert (np.diff(x) > 0).all()
     assert (y == 1).all()
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+def test_the_size_of_the_numbers_changes_nothing(unit: float) -> None:
+    x = np.geomspace(1.0, 100.0, 30)
+    found = extrapolated(x, unit * (1.7 + 2.0 * x**-0.3), 200.0)
+    assert found is not None
+    assert found.low / unit == pytest.approx(1.7 + 2.0 * 200**-0.3, rel=1e-3)
+    assert extrapolated(x, unit * x, 200.0) is None
