@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trainmon.monitor.compare.alignment import tokens_per_batch
+from trainmon.monitor.compare import alignment
 from trainmon.monitor.compare.judging import Comparison
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.frame import SignalKey
@@ -55,8 +55,7 @@ def _loss_x(run: RunSnapshot, axis: str) -> FloatArray | None:
 
 def best_axis(runs: list[RunSnapshot]) -> str:
     """Tokens where batches differ (METRICS.md), else steps."""
-    batches = {tokens_per_batch(run) for run in runs}
-    return "tokens" if len(batches) > 1 and not without(runs, "tokens") else "step"
+    return "tokens" if alignment.best_axis(runs) == "tokens" and not without(runs, "tokens") else "step"
 
 
 def overlay_charts(runs: list[RunSnapshot], axis: str, glyphs: Glyphs) -> tuple[Chart, ...]:

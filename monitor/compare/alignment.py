@@ -14,6 +14,13 @@ from trainmon.tails.record import FloatArray
 Axis = Literal["tokens", "flops", "step", "time"]
 AXES: tuple[Axis, ...] = get_args(Axis)
 UNITS: dict[Axis, str] = {"tokens": "tokens", "flops": "FLOPs", "step": "steps", "time": "s"}
+_NEEDS: dict[Axis, str] = {
+    "tokens": "which needs tokens, or batch size and sequence length, in its log or config",
+    "flops": "which needs its tokens and its number of parameters in its log or config",
+    "step": "which needs steps",
+    "time": "which needs step times in its log",
+}
+_SAME_PACE = 1.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,35 @@ def _seconds(run: RunSnapshot, steps: FloatArray) -> FloatArray | None:
 
 def best_axis(runs: list[RunSnapshot]) -> Axis:
     """Tokens where batches differ and every run tells its tokens (METRICS.md, "Comparing runs"); else steps."""
-    batches = {tokens_per_batch(run) for run in runs}
-    known = all(places(run, np.array([1.0, 2.0]), "tokens") is not None for run in runs)
-    return "tokens" if known and len(batches) > 1 else "step"
+    paces = [tokens_per_step(run) for run in runs]
+    known = [pace for pace in paces if pace is not None]
+    return "tokens" if len(known) == len(paces) and differ(known) else "step"
+
+
+def differ(paces: list[float]) -> bool:
+    """Whether amounts a step differ by more than what counting from one step more or less makes of them.
+
+    >>> differ([1000.0, 1001.0]), differ([1000.0, 2000.0]), differ([])
+    (False, True, False)
+    """
+    return bool(paces) and max(paces) > _SAME_PACE * min(paces)
+
+
+def tokens_per_step(run: RunSnapshot) -> float | None:
+    """Over the whole run: the tokens that it logged by its steps, else those of a batch; None: neither is known."""
+    seen = run.series.get(SignalKey("progress.tokens"))
+    if seen is not None:
+        at, tokens = effective(seen)
+        if len(at) >= 2 and at[-1] > at[0]:
+            return float((tokens[-1] - tokens[0]) / (at[-1] - at[0]))
+    return tokens_per_batch(run)
+
+
+def unplaced(run: RunSnapshot, signal: str, axis: Axis) -> str:
+    """Why `curve_of` has nothing, for people: the signal, its values, or what the axis needs is missing."""
+    view = run.series.get(SignalKey(signal))
+    if view is None:
+        return f"{signal} is not in its log"
+    if not len(effective(view)[0]):
+        return f"{signal} is never a finite number"
+    return f"cannot be placed by {axis}, {_NEEDS[axis]}; use --by step"

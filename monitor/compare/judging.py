@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmon.monitor.compare.alignment import Axis, Curve, best_axis, curve_of
+from trainmon.monitor.compare.alignment import (
+    UNITS,
+    Axis,
+    Curve,
+    best_axis,
+    curve_of,
+    differ,
+    tokens_per_step,
+    unplaced,
+)
 from trainmon.monitor.compare.scaling import batched, extrapolated
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.frame import SignalKey
@@ -30,6 +39,7 @@ PER: dict[Axis, tuple[float, str]] = {
     "flops": (1e18, "exaFLOP"),
     "time": (3600.0, "hour"),
 }
+_MOST_ALIKE = 0.9
 _FEWEST_SIZES = 8
 _SMALLEST = 0.001  # a relative difference below this means nothing whatever its error
 
@@ -101,14 +111,12 @@ def compare(runs: Sequence[RunSnapshot], signal: str = "loss.train", axis: Axis 
 def _compared(runs: Sequence[RunSnapshot], signal: str, axis: Axis | None) -> Comparison:
     chosen = axis or best_axis(list(runs))
     curves = [curve_of(run, signal, chosen) for run in runs]
-    known = [curve for curve in curves if curve is not None]
-    end = min((float(curve.x[-1]) for curve in known), default=math.nan)
-    begin = max((float(curve.x[0]) for curve in known), default=math.nan)
-    common = end if end > begin else None
+    stretches = [_stretch(curves[0], curve) for curve in curves[1:]]
+    common = min((stretch[1] for stretch in stretches if stretch is not None), default=None)
     standings = tuple(_standing(run, curve, common, chosen, signal) for run, curve in zip(runs, curves, strict=True))
     differences = tuple(
-        _difference(run.name, curves[0], curve, begin, end, signal)
-        for run, curve in zip(runs[1:], curves[1:], strict=True)
+        _difference(run.name, curves[0], curve, stretch, signal, UNITS[chosen])
+        for run, curve, stretch in zip(runs[1:], curves[1:], stretches, strict=True)
     )
     named = tuple((run.name, curve) for run, curve in zip(runs, curves, strict=True) if curve is not None)
     return Comparison(
@@ -118,10 +126,18 @@ def _compared(runs: Sequence[RunSnapshot], signal: str, axis: Axis | None) -> Co
         standings,
         differences,
         settings(runs),
-        _remarks(runs, curves, chosen),
+        _remarks(runs, curves, chosen, signal),
         named,
         _outlook(named, signal, chosen),
     )
+
+
+def _stretch(first: Curve | None, second: Curve | None) -> tuple[float, float] | None:
+    """Begin and end of the x that both cover; None where there is none."""
+    if first is None or second is None:
+        return None
+    begin, end = max(float(first.x[0]), float(second.x[0])), min(float(first.x[-1]), float(second.x[-1]))
+    return (begin, end) if end > begin else None
 
 
 def _outlook(curves: Sequence[tuple[str, Curve]], signal: str, axis: Axis) -> tuple[Outlook, ...]:
@@ -166,7 +182,8 @@ def _standing(run: RunSnapshot, curve: Curve | None, x: float | None, axis: Axis
     )
     smooth = smoothed(curve) if curve is not None else None
     step_time = _recent(run, "sys.step_time")
-    value = None if smooth is None or x is None else float(smooth.at(np.array([x]))[0])
+    is_there = curve is not None and x is not None and curve.x[0] <= x <= curve.x[-1]
+    value = float(smooth.at(np.array([x]))[0]) if smooth is not None and is_there else None
     return Standing(
         name=run.name,
         verdict=run.verdict.value,
@@ -208,26 +225,32 @@ def _recent(run: RunSnapshot, signal: str) -> float | None:
 
 
 def _difference(
-    name: str, first: Curve | None, second: Curve | None, begin: float, end: float, signal: str
+    name: str,
+    first: Curve | None,
+    second: Curve | None,
+    stretch: tuple[float, float] | None,
+    signal: str,
+    unit: str,
 ) -> Difference:
     if first is None or second is None:
         return Difference(name, None, None, "cannot tell", f"{signal} is not logged by both over this axis")
-    if not end > begin:
+    if stretch is None:
         return Difference(name, None, None, "cannot tell", "the runs have no stretch in common")
+    begin, end = stretch
     start = end - _TAIL_SHARE * (end - begin)
     x = first.x[(first.x >= start) & (first.x <= end)]
     other = second.x[(second.x >= start) & (second.x <= end)]
     x = x if len(x) <= len(other) else other
     if len(x) < _FEWEST_POINTS:
         return Difference(name, None, None, "cannot tell", f"only {len(x)} values in the last fifth of what both cover")
-    return _judge(name, second.at(x) - first.at(x), float(np.median(np.abs(first.at(x)))), signal)
+    where = f"{len(x)} values, {start:.6g} to {end:.6g} {unit}"
+    return _judge(name, second.at(x) - first.at(x), float(np.median(np.abs(first.at(x)))), signal, where)
 
 
-def _judge(name: str, difference: FloatArray, scale: float, signal: str) -> Difference:
-    batches = [float(part.mean()) for part in np.array_split(difference, _BATCHES)]
-    mean = float(difference.mean())
-    error = float(np.std(batches, ddof=1) / math.sqrt(_BATCHES))
-    why = f"{mean:+.4g} ({mean / scale if scale else math.nan:+.2%}), error {error:.2g} over {len(difference)} values"
+def _judge(name: str, difference: FloatArray, scale: float, signal: str, where: str) -> Difference:
+    batches = np.array([part.mean() for part in np.array_split(difference, _BATCHES)])
+    mean, error = float(difference.mean()), _error(batches)
+    why = f"{mean:+.4g} ({mean / scale if scale else math.nan:+.2%}), error {error:.2g} over {where}"
     if abs(mean) <= _T_CUT * error or abs(mean) <= _SMALLEST * scale:
         return Difference(name, mean, error, "cannot tell", f"{why}: within the noise")
     better = _better(signal)
@@ -237,17 +260,49 @@ def _judge(name: str, difference: FloatArray, scale: float, signal: str) -> Diff
     return Difference(name, mean, error, "better" if is_better else "worse", why)
 
 
-def _remarks(runs: Sequence[RunSnapshot], curves: Sequence[Curve | None], axis: Axis) -> tuple[str, ...]:
+def _error(batches: FloatArray) -> float:
+    """The error of the mean of (n,) batch means. Where neighbours still are alike they tell less than n: the spread
+    grows by that of an AR(1) series of their correlation, which n values show too small by about 1/n."""
+    away = batches - batches.mean()
+    squares = float((away**2).sum())
+    error = math.sqrt(squares / (len(batches) - 1) / len(batches))
+    if not squares > 0:
+        return error
+    alike = float((away[1:] * away[:-1]).sum()) / squares + 1 / len(batches)
+    alike = min(max(alike, 0.0), _MOST_ALIKE)
+    return error * math.sqrt((1 + alike) / (1 - alike))
+
+
+def _remarks(runs: Sequence[RunSnapshot], curves: Sequence[Curve | None], axis: Axis, signal: str) -> tuple[str, ...]:
     said = [
-        f"{run.name}: cannot be placed by {axis}; log it, or use --by step"
-        for run, curve in zip(runs, curves, strict=True)
-        if curve is None
+        f"{run.name}: {unplaced(run, signal, axis)}" for run, curve in zip(runs, curves, strict=True) if curve is None
     ]
-    if (
-        axis == "step"
-        and len({_text(run.facts.get("tokens_per_batch", run.facts.get("batch_size"))) for run in runs}) > 1
-    ):
-        said.append("batch sizes differ: a step is not the same amount of training; tokens are not known for every run")
+    said += [
+        f"{run.name}: {signal} is no finite number any more after step {last:.15g}; compared until there"
+        for run in runs
+        if (last := _last_finite(run, signal)) is not None
+    ]
+    if axis == "step":
+        said += _on_batches(runs)
     if len({_text(run.facts.get("vocab_size")) for run in runs}) > 1:
         said.append("vocabularies differ: losses do not compare; compare bits per byte (eval.bits_per_byte)")
     return tuple(said)
+
+
+def _last_finite(run: RunSnapshot, signal: str) -> float | None:
+    """The last step with a number, where later ones hold NaN or Inf only; None where the run ends in numbers."""
+    view = run.series.get(SignalKey(signal))
+    if view is None or not len(view.bad_steps) or not len(view.steps):
+        return None
+    last = float(view.steps[-1])
+    return last if float(view.bad_steps[-1]) > last else None
+
+
+def _on_batches(runs: Sequence[RunSnapshot]) -> list[str]:
+    """What steps hide: that they are not the same amount of training."""
+    differs = "batch sizes differ: a step is not the same amount of training; "
+    paces = [pace for pace in map(tokens_per_step, runs) if pace is not None]
+    if len(paces) == len(runs):
+        return [f"{differs}--by tokens is fair"] if differ(paces) else []
+    batches = {_text(run.facts.get("tokens_per_batch", run.facts.get("batch_size"))) for run in runs}
+    return [f"{differs}tokens are not known for every run"] if len(batches) > 1 else []

@@ -73,18 +73,23 @@ def text(result: Comparison, *, markdown: bool = False, ascii_only: bool = False
     lines += _table([_COLUMNS, *(_cells(standing) for standing in result.standings)], markdown=markdown)
     if result.differences:
         lines.append("")
-        lines += verdicts(result)
+        lines += [f"- {line}" if markdown else line for line in verdicts(result)]
     if result.settings:
         names = ("setting", *(_short(standing.name) for standing in result.standings))
         lines += ["", *_table([names, *((name, *values) for name, values in result.settings)], markdown=markdown)]
-    lines += [printable(remark, 200) for remark in result.remarks]
+    if result.remarks:
+        lines += ["", *(f"{'- ' if markdown else ''}{printable(remark, 200)}" for remark in result.remarks)]
     drawn = _chart(result, ascii_only=ascii_only)
     if drawn:
         lines += ["", *(["```text", drawn, "```"] if markdown else [drawn])]
     if result.outlook:
         unit = UNITS[result.axis]
         lines += ["", "If the curves go on as a power law (a range, not a number; nothing a schedule does is in it):"]
-        lines += [f"  {_short(o.what)} at {o.x:.3g} {unit}: {o.low:.4g} to {o.high:.4g}" for o in result.outlook]
+        lines += [""] if markdown else []  # a list begins after an empty line
+        lines += [
+            f"{'- ' if markdown else '  '}{_short(o.what)} at {o.x:.6g} {unit}: {o.low:.4g} to {o.high:.4g}"
+            for o in result.outlook
+        ]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmon.monitor.compare.judging import compare
+from trainmon.monitor.compare.judging import _judge, compare
 from trainmon.monitor.compare.text import document, table_csv, text
 from trainmon.monitor.document import dumps
 from trainmon.monitor.judge import judge
@@ -68,6 +68,49 @@ def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     assert compare(found, "grad.norm").standings[0].value is None
 
 
+def test_a_run_apart_does_not_keep_others_from_being_compared(tmp_path: Path) -> None:
+    apart, early = records(4, first=2000, last=3000), records(3, 0.05, last=300)
+    result = compare(runs(tmp_path, a=records(1), b=records(2, 0.05), c=early, d=apart))
+    assert [each.verdict for each in result.differences] == ["worse", "worse", "cannot tell"]
+    assert "200 values, 800.2 to 1000 steps" in result.differences[0].why
+    assert result.x == 300.0
+    assert [one.value is None for one in result.standings] == [False, False, False, True]
+
+
+def test_tokens_that_are_logged_align_runs_too(tmp_path: Path) -> None:
+    small, large = (
+        [dict(record, tokens=record["step"] * batch) for record in records(1, last=last)]
+        for batch, last in ((1000.0, 1000), (2000.0, 500))
+    )
+    found = runs(tmp_path, a=small, b=large)
+    assert (compare(found).axis, compare(found).x) == ("tokens", 1e6)
+    assert "--by tokens is fair" in compare(found, axis="step").remarks[0]
+    assert compare([found[0], found[0]]).axis == "step"
+
+
+def test_why_a_run_has_no_place_is_said(tmp_path: Path) -> None:
+    nowhere = [dict(record, loss=float("nan")) for record in records(1)]
+    ended = [dict(record, loss=float("nan") if record["step"] > 700 else record["loss"]) for record in records(2)]
+    found = runs(tmp_path, a=records(1), b=nowhere, c=ended)
+    assert compare(found).remarks == (
+        "b.jsonl: loss.train is never a finite number",
+        "c.jsonl: loss.train is no finite number any more after step 700; compared until there",
+    )
+    assert compare(found, "eval.nll").remarks[0] == "a.jsonl: eval.nll is not in its log"
+    assert "number of parameters" in compare(found, axis="flops").remarks[0]
+
+
+def test_correlated_noise_is_not_taken_for_a_difference() -> None:
+    generator = np.random.default_rng(0)
+    told = 0
+    for _ in range(200):
+        noise = generator.normal(size=(2, 1200))
+        kernel = np.exp(-np.arange(200) / 50.0)
+        first, second = (np.convolve(each, kernel, "valid")[:1000] for each in noise)
+        told += _judge("b", second - first, 10.0, "loss.train", "").verdict != "cannot tell"
+    assert told <= 10
+
+
 def test_every_form_holds_the_same_numbers(tmp_path: Path) -> None:
     result = compare(runs(tmp_path, a=records(1), b=records(2, 0.05)))
     rows = list(csv.DictReader(table_csv(result).splitlines()))
@@ -75,3 +118,4 @@ def test_every_form_holds_the_same_numbers(tmp_path: Path) -> None:
     assert [float(row["value"]) for row in rows] == [one["value"] for one in made["runs"]]
     assert f"{result.standings[0].value:.4g}" in text(result)
     assert "| run | verdict |" in text(result, markdown=True)
+    assert "\n- b.jsonl against a.jsonl: worse" in text(result, markdown=True)

@@ -59,10 +59,10 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
         give_up(problems)
     by = next((known for known in AXES if known == axis), None)
     results = [comparing.compare(runs, signal, by) for signal in signals or ("loss.train",)]
-    is_in_vain = all(standing.value is None for result in results for standing in result.standings)
+    is_in_vain = all(each.difference is None for result in results for each in result.differences)
     if is_in_vain:
         told = "; ".join(dict.fromkeys(remark for result in results for remark in result.remarks))
-        problems.append(told or "the runs have no stretch in common on which they could be compared; try another --by")
+        problems.append(told or "; ".join(dict.fromkeys(each.why for result in results for each in result.differences)))
         say_problems_of(problems[-1:])
     if form == "json":
         echo(dumps(printing.document(results, problems)))
