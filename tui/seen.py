@@ -42,7 +42,7 @@ def _states(folder: Path | None) -> Iterator[State]:
     for path in sorted(folder.glob("*.json"))[:_MOST_FILES]:
         try:
             state = msgspec.json.decode(read_private(path, _MOST_BYTES), type=State)
-        except (OSError, ValueError):  # msgspec's errors are ValueErrors
+        except (OSError, ValueError, msgspec.MsgspecError):  # no ValueErrors before msgspec 0.21
             continue
         if state.schema == SCHEMA:
             yield state

@@ -106,7 +106,7 @@ class ToldBook:
 def _read(path: Path) -> tuple[Told, ...]:
     try:
         kept = msgspec.json.decode(read_private(path, _MOST_BYTES), type=_Kept)
-    except (OSError, ValueError):  # msgspec's errors are ValueErrors
+    except (OSError, ValueError, msgspec.MsgspecError):  # no ValueErrors before msgspec 0.21
         return ()
     ranks = {int(rank) for rank in Rank}
     good = kept.schema == SCHEMA and all({one.rank, one.peak} <= ranks for one in kept.told)
