@@ -144,13 +144,18 @@ def only_checks(run: RunSnapshot, ids: frozenset[str]) -> RunSnapshot:
 def since(run: RunSnapshot, begin: Since) -> RunSnapshot:
     """`run` judged by what happened at or after `begin`: a check whose episodes all ended before it passes.
 
-    A verdict that no episode carries (a setting, a signal that is missing) stays. Raises ValueError as `first_step`.
+    A verdict that no episode carries (a setting, a signal that is missing) stays; trouble that still goes on counts.
+    Without either, a run that logged nothing since is not judged. Raises ValueError as `first_step`.
     """
     step = begin.first_step(run)
     newest = len(run.attempts) - 1
     kept = tuple(each for each in run.episodes if _is_since(each, step, newest))
     checks = tuple(_check_since(check, run.episodes, kept, step) for check in run.checks)
-    return _rejudged(run, checks, kept)
+    seen = _rejudged(run, checks, kept)
+    if run.last_step is not None and run.last_step < step and seen.verdict is Verdict.PASS:
+        asked = f"step {begin.text}" if begin.step is not None else begin.text
+        return not_judged(run, f"nothing was logged since {asked}; the newest step is {run.last_step:.15g}")
+    return seen
 
 
 def _is_since(episode: Episode, step: float, newest_attempt: int) -> bool:

@@ -86,6 +86,14 @@ def test_an_old_log_is_not_judged_when_only_a_fresh_one_counts(spiked: Path) -> 
     assert "[PASS]" not in made.stdout
 
 
+def test_a_run_that_logged_nothing_since_is_not_passed(tmp_path: Path) -> None:
+    records = [{"step": step, "loss": 3.0 - step / 1000} for step in range(300)]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
+    made = run("check", "run.jsonl", "--since", "5000", cwd=tmp_path)
+    assert made.returncode == 2
+    assert "nothing was logged since step 5000; the newest step is 299" in made.stdout
+
+
 def test_sarif_names_the_line(spiked: Path) -> None:
     run("check", "run.jsonl", "--sarif", "out.sarif", cwd=spiked)
     log = json.loads((spiked / "out.sarif").read_text(encoding="utf-8"))

@@ -76,6 +76,7 @@ def test_few_bytes_are_read_by_one_process(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(workers, "_cores", lambda: 2)
     assert workers.processes_for(runs, None) == 1
     assert workers.processes_for(runs, 8) == 3
+    assert workers.processes_for(runs * 100, None) == 2  # each run has a cost of its own
     monkeypatch.setattr(workers, "PAYS_BYTES", 2000)
     assert workers.processes_for(runs, None) == 2
     assert workers.processes_for(runs[:1], None) == 1
