@@ -8,6 +8,7 @@ from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.note_rules import RULES, TOKENS, Rule
 from trainmon.tails.prefix import NO_PREFIX, Prefix
 from trainmon.tails.record import Note, NoteKind
+from trainmon.tails.token_groups import TokenGroups
 from trainmon.tails.traceback import Trace, Tracebacks
 
 __all__ = ["TOKENS", "NoteScanner"]
@@ -25,6 +26,8 @@ _NOT_CAUSES = lazy(
 )
 # Kinds of which one a step is enough, and how many lines apart two are still the same event told by another rank.
 _ONCE = {_K.CHECKPOINT_SAVED: 10_000, _K.RESUMED: 1000, _K.FINISHED: 1000, _K.LAUNCH: 100}
+_RULE_TOKENS = TokenGroups([[token.encode() for token in rule.tokens] for rule in RULES])
+_RULES = tuple((rule, 1 << place) for place, rule in enumerate(RULES))
 _HARMLESS_AS_WARNING = frozenset({_K.ERROR, _K.CUDA_OOM})
 
 
@@ -52,10 +55,10 @@ class NoteScanner:
                 notes += self._of_trace(trace, prefix, step)
         if len(text) > _MAX_LINE or _TABLE_ROW.match(text) or _SOURCE_LINE.match(text):
             return notes
-        low = text.lower()
+        heard = _RULE_TOKENS.of(text.lower().encode("utf-8", "replace"))
         seen: set[NoteKind] = set()
-        for rule in RULES:
-            if rule.kind in seen or not any(token in low for token in rule.tokens):
+        for rule, bit in _RULES if heard else ():
+            if rule.kind in seen or not heard & bit:
                 continue
             match = rule.pattern.search(text)
             if match is None:

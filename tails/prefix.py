@@ -25,7 +25,8 @@ _COMPACT = r"\d{8} \d\d:\d\d:\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|[DIWEF])"
 
-# Tried in turn at the place reached, as often as one fits. Named groups: rank, and one for each kind of time.
+# Tried in turn at the place reached, as often as one fits. Each alternative has one group at most, which is named:
+# rank, level, or the kind of time.
 _PREFIX = lazy(
     r"\s*(?:"
     r"\[(?:[^\]\s]*:)?(?:rank[-_ =]?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank-7/8]
@@ -159,15 +160,19 @@ def read_prefix(text: str) -> Prefix:
         if match is None or match.end() == at:
             break
         at = match.end()
-        groups = match.groupdict()
-        rank = groups["rank"] or groups["rank2"] or groups["rank3"] or groups["rank4"] or rank
-        level = groups["level"] or groups["level2"] or groups["level3"] or groups["glog"] or ""
-        is_warning = is_warning or level[:1] == "W"
-        if kind is not TimeKind.ABSOLUTE and (kind is TimeKind.NONE or groups["zoned"]):
-            stamp = _time_of(groups)
+        name = match.lastgroup  # of the one alternative that fits
+        if name is None:
+            continue
+        said = match[name]
+        if name in _RANK_GROUPS:
+            rank = said
+        elif name in _LEVEL_GROUPS:
+            is_warning = is_warning or said[:1] == "W"
+        if name in _TIME_GROUPS and kind is not TimeKind.ABSOLUTE and (kind is TimeKind.NONE or name == "zoned"):
+            stamp = _time_of(name, said)
             if stamp is not None:
                 time, kind = stamp
-                is_clock = groups["clock"] is not None
+                is_clock = name == "clock"
     if at:
         match = _LOGGER.match(text, at + (len(text[at:]) - len(text[at:].lstrip()) if at < len(text) else 0))
         if match is not None:
@@ -202,12 +207,8 @@ _FORMATS = {
 _ZONE_NAME = lazy(r" [A-Z]{3,4}(?= \d{4}$)")
 
 
-def _time_of(groups: dict[str, str | None]) -> tuple[float, TimeKind] | None:
-    """The time in a prefix's groups; None when there is none, or it is no date of the calendar."""
-    name = next((key for key in _TIME_GROUPS if groups[key]), None)
-    if name is None:
-        return None
-    text = groups[name] or ""
+def _time_of(name: str, text: str) -> tuple[float, TimeKind] | None:
+    """The time that a prefix's group tells; None when it is no date of the calendar."""
     try:
         return _parse(name, text)
     except ValueError:
@@ -220,10 +221,14 @@ def _us_format(text: str) -> str:
     return f"%m/%d/{year} " + ("%I:%M:%S %p" if text.endswith((" AM", " PM")) else "%H:%M:%S")
 
 
-_TIME_GROUPS = (
-    *("zoned", "naive", "naive2", "hf", "hf2", "nemo", "short", "us", "month", "ctime", "syslog", "unix", "compact"),
-    *("glog", "clock"),
+_TIME_GROUPS = frozenset(
+    (
+        *("zoned", "naive", "naive2", "hf", "hf2", "nemo", "short", "us", "month", "ctime", "syslog", "unix"),
+        *("compact", "glog", "clock"),
+    )
 )
+_RANK_GROUPS = frozenset(("rank", "rank2", "rank3", "rank4"))
+_LEVEL_GROUPS = frozenset(("level", "level2", "level3", "glog"))
 _FRACTION = lazy(r"[.,](\d+)")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from trainmon.tails.formats.bar import Bar, BarKind, end_of, postfix_of, read_bar
 from trainmon.tails.formats.flat import EVAL_WORD, METRIC
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.pairs import scan
+from trainmon.tails.formats.quick_bar import QuickFrame
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
 from trainmon.tails.formats.torchtune import LABEL as TUNE_LABEL
@@ -27,11 +29,38 @@ _RESTART_S = 2.0
 
 @dataclass(slots=True)
 class _Held:
-    """The newest frame of one bar, not yet given. `step` is the step it names, else its position."""
+    """The newest frame of one bar, not yet given. `step` is the step it names, else its position.
+
+    `values`: its metrics, None where they were not yet read.
+    """
 
     bar: Bar
     line: Line
     step: float
+    values: dict[str, float | None] | None
+
+
+@lru_cache(1024)
+def _is_side(label: str) -> bool:
+    """Whether a bar beside the training is so called."""
+    return _SIDE.search(label) is not None
+
+
+@lru_cache(1024)
+def _is_eval(label: str) -> bool:
+    return EVAL_WORD.search(label) is not None
+
+
+@lru_cache(1024)
+def _epoch_of(label: str) -> tuple[float | None, float | None]:
+    """The epoch that a label names, and of how many."""
+    match = _EPOCH_OF.search(label)
+    return (None, None) if match is None else (float(match[1]), float(match[2]) if match[2] else None)
+
+
+@lru_cache(1024)
+def _measures(keys: tuple[str, ...]) -> bool:
+    return any(map(METRIC.search, keys))
 
 
 def _named_step(bar: Bar) -> float | None:
@@ -87,12 +116,12 @@ class Bars(Dialect):
         if bar is None or TUNE_LABEL.match(line.text) or TABLE_ROW.fullmatch(bar.label):
             return False
         bar = _with_label_metrics(bar)
-        is_side = _SIDE.search(bar.label) is not None
-        if not is_side and not EVAL_WORD.search(bar.label):
+        is_side = _is_side(bar.label)
+        if not is_side and not _is_eval(bar.label):
             sink.bar = bar
         behind = bar.rest[end_of(bar) :]
         if bar.has_postfix and not is_side:
-            self._offer(bar, line, sink)
+            self._offer(bar, line, sink, _named_step(bar), None)
         elif bar.n == 0 and not is_side:
             self._begin(bar, sink)
         if behind.strip():
@@ -103,9 +132,16 @@ class Bars(Dialect):
             sink.bar_kind = BarKind.PLAIN if sink.bar is bar else BarKind.SIDE
         return True
 
-    def _offer(self, bar: Bar, line: Line, sink: Sink) -> None:
+    def take(self, frame: QuickFrame, line: Line, sink: Sink) -> None:
+        """Takes a frame with metrics, no side bar's, that was taken apart already."""
+        if not _is_eval(frame.bar.label):
+            sink.bar = frame.bar
+        self._offer(frame.bar, line, sink, frame.named_step, frame.values)
+
+    def _offer(
+        self, bar: Bar, line: Line, sink: Sink, named: float | None, values: dict[str, float | None] | None
+    ) -> None:
         label = bar.label
-        named = _named_step(bar)
         if named is None and label in self._named:
             return  # torn: this bar names its step
         if named is not None:
@@ -116,16 +152,17 @@ class Bars(Dialect):
             before = held.bar
             restarted = bar.n < before.n and _restarted(bar, before)
             if not restarted and step == held.step and bar.n >= before.n:
-                self._held[label] = _Held(bar, line, step)
+                self._held[label] = _Held(bar, line, step, values)
                 return
             if not restarted and bar.n < before.n:
                 return
             self._give(label, sink)
             if restarted:
                 self._done.pop(label, None)
-        for other in list(self._held):  # another bar moved: what it was drawn over is complete
-            self._give(other, sink)
-        self._held[label] = _Held(bar, line, step)
+        if self._held:
+            for other in list(self._held):  # another bar moved: what it was drawn over is complete
+                self._give(other, sink)
+        self._held[label] = _Held(bar, line, step, values)
 
     def _begin(self, bar: Bar, sink: Sink) -> None:
         """An empty bar: the same one as before, drawn anew, unless it is a late worker's first frame."""
@@ -140,13 +177,13 @@ class Bars(Dialect):
         held = self._held.pop(label, None)
         if held is None:
             return
-        values = postfix_of(held.bar)
-        if not any(METRIC.search(key) for key in values):
+        values = postfix_of(held.bar) if held.values is None else held.values
+        if not _measures(tuple(values)):
             return
         bar = held.bar
         reading = Reading(values, dialect=self.name)
         key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
-        if EVAL_WORD.search(bar.label):
+        if _is_eval(bar.label):
             reading.values = {k if EVAL_WORD.search(k) else f"eval/{k}": v for k, v in values.items() if k != key}
             if sink.step is not None:
                 reading.step = sink.step
@@ -172,10 +209,7 @@ class Bars(Dialect):
         if math.isnan(bar.total):
             return
         reading.total = bar.total
-        match = _EPOCH_OF.search(bar.label)
-        if match is not None:
-            reading.epoch = float(match[1])
-            reading.epochs = float(match[2]) if match[2] else None
+        reading.epoch, reading.epochs = _epoch_of(bar.label)
 
     def flush(self, sink: Sink) -> None:
         """Gives what is held back."""

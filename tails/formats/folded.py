@@ -19,10 +19,23 @@ _GOES_ON = re.compile(rf"\s*(?:(?:{NUMBER})|[A-Za-z_∇][\w ./%()-]{{0,40}}?\s*[
 _STEP_WORD = re.compile(
     r"(?<![A-Za-z])(?:global[ _]?)?(?:step|iter|epoch|update|batch)(?![ _-]?(?:time|size|s/|/))", re.I
 )
+# What the end of a line that either expression finds must be, in lower case.
+_ENDS = (*(b":", b"=", b"|", b","), *(b"loss", b"norm", b"lr", b"ppl", b"learning rate", b"tok/s", b"mfu"))
+_BLANKS = b" \t\r\n\x0b\x0c\x1c\x1d\x1e\x1f"
 _MOST_LINES = 8
 _MOST_CHARACTERS = 4000
 _TRIES = 32  # lines that could go on and never did; so many are enough to tell that they are whole
 _FEWEST_BLANKS = 4
+
+
+def may_dangle(low: bytes) -> bool:
+    """Whether the end of an ASCII line, in lower case, could be one at which a console folds.
+
+    >>> may_dangle(b"step 3 loss: 2.5 lr: "), may_dangle(b"saved  train.py:88"), may_dangle(b"step 3 loss: 2.5")
+    (True, True, False)
+    """
+    tail = low[-64:].rstrip(_BLANKS)
+    return tail.endswith(_ENDS) or (tail[-1:].isdigit() and b".py:" in tail)
 
 
 class Folds:
@@ -72,11 +85,15 @@ class Folds:
         if not 8 <= len(text) <= _MOST_CHARACTERS:
             return False
         tail = text[-64:]
+        self._column = -1
+        if text.isascii() and not may_dangle(tail.lower().encode()):
+            return False
         is_rich = self._fruitless[True] < _TRIES and _CALLER.search(tail) is not None
         self._column = line.prefix.at + _blanks(text) if is_rich else -1
-        is_open = is_rich or (self._fruitless[False] < _TRIES and _DANGLING.search(tail) is not None)
+        if not is_rich and (self._fruitless[False] >= _TRIES or _DANGLING.search(tail) is None):
+            return False
         says = METRIC.search(text) is not None or (is_rich and _names_step(text))
-        return is_open and says and any(map(str.isdigit, text))
+        return says and any(map(str.isdigit, text))
 
     def _goes_on(self, line: Line) -> bool:
         if len(self._lines) >= _MOST_LINES or not line.text.strip() or len(line.text) > _MOST_CHARACTERS:

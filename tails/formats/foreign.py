@@ -40,16 +40,7 @@ _ORDINAL = re.compile(r"第\s*(\d[\d,]*)(?:\s*/\s*(\d+))?\s*(步|次迭代|轮|�
 _WIDE = str.maketrans(
     {"：": ": ", "，": ", ", "；": "; ", "＝": "=", "（": "(", "）": ")", "％": "%", "｜": "|", "、": ", "}
 )
-_TOKENS = (*(word.encode() for word, _ in _PAIRS), "第".encode())
-
-
-def may_be_foreign(low: bytes) -> bool:
-    """Whether a line, in lower case, could hold a word of the table.
-
-    >>> may_be_foreign(b"paso 3 perdida 2.5"), may_be_foreign(b"step 3 loss 2.5")
-    (True, False)
-    """
-    return next(filter(low.__contains__, _TOKENS), None) is not None
+TOKENS = (*(word.encode() for word, _ in _PAIRS), "第".encode())
 
 
 def in_english(text: str) -> str:

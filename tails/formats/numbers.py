@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 # One number; the caller adds what must stand around it. Alternatives are ordered by how often they are met.
 NUMBER = (
@@ -51,6 +52,7 @@ def with_multiplier(text: str) -> float:
 _CLOCK = re.compile(r"(?:(\d+) days?, )?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 
 
+@lru_cache(256)
 def clock_seconds(text: str) -> float | None:
     """Seconds of an elapsed time ``[D days, ][H:]MM:SS``; None when it is none.
 

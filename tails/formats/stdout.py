@@ -7,6 +7,7 @@ new altogether is taken apart, and only if it holds a word of interest.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -19,9 +20,11 @@ from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.folded import Folds
-from trainmon.tails.formats.foreign import in_english, may_be_foreign
+from trainmon.tails.formats.foreign import in_english
+from trainmon.tails.formats.interest import DIALECT_BITS, FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.places import DIGITS, Loose, Outlines, Places
+from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.skeleton import skeletons
 from trainmon.tails.formats.stretch import Known, stretch_of
@@ -30,7 +33,6 @@ from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
 from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.text import strip_escapes
 
-_METRIC_TOKENS: tuple[bytes, ...] = tuple(dict.fromkeys(token for dialect in DIALECTS for token in dialect.tokens))
 _MAX_LINE = 1 << 20
 _HEAD = 1 << 16
 _MAX_NOTE = 500
@@ -53,10 +55,6 @@ class _Kind(Enum):
 _KIND_OF_BAR = {BarKind.SIDE: _Kind.DULL, BarKind.PLAIN: _Kind.PLAIN_BAR, BarKind.METRICS: _Kind.OTHER}
 
 
-def _has_any(low: bytes, tokens: tuple[bytes, ...]) -> bool:
-    return next(filter(low.__contains__, tokens), None) is not None
-
-
 class Stdout(LineFormat):
     """Lines of text. `label` is the dialect that gave most records."""
 
@@ -68,15 +66,21 @@ class Stdout(LineFormat):
         self._sink = Sink(source)
         self._dialects = [cls() for cls in DIALECTS]
         by_type = {type(dialect): dialect for dialect in self._dialects}
-        self._dict_line, self._bars = by_type[DictLine], by_type[Bars]
+        self._dict_line = by_type[DictLine]
+        self._bars = next(dialect for dialect in self._dialects if isinstance(dialect, Bars))
         self._holders = [dialect for dialect in self._dialects if type(dialect).is_open is not Dialect.is_open]
-        self._order = [(dialect, dialect.tokens, dialect in self._holders) for dialect in self._dialects]
+        self._order = [
+            (dialect, bit, dialect in self._holders) for dialect, bit in zip(self._dialects, DIALECT_BITS, strict=True)
+        ]
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._folds = Folds()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
-        self._frame: tuple[bytes, int, int] | None = None  # the newest frame of a bar, not yet looked at
+        self._quick_bars, self._quick_since = QuickBars(), 0
+        # The newest frame of a bar, not yet looked at: its match and the line, its offset and number.
+        self._frame: tuple[re.Match[bytes] | None, bytes, int, int] | None = None
         self._frame_place = b""
+        self._is_open = False  # whether a record of several lines is begun
         self._busy = False  # whether something is open for which every line must be looked at
 
     @classmethod
@@ -123,7 +127,7 @@ class Stdout(LineFormat):
                 if b"\r" in raw:
                     self._frames(raw, outline, offset, line_no)
                 elif raw:
-                    self._line(raw, outline, offset, line_no)
+                    self._line(raw, outline, offset, line_no, is_whole=True)
             offset += len(raw) + 1
             line_no += 1
         self._read_together(together)
@@ -149,15 +153,14 @@ class Stdout(LineFormat):
             self._whole(line)
         for dialect in self._dialects:
             dialect.flush(self._sink)
+        self._is_open = self._holds_any()
         self._sink.release()
         for note in self._notes.flush(self._sink.step):
             self._sink.note(note)
         return self._sink.take()
 
-    @property
-    def _is_open(self) -> bool:
-        """Whether a record of several lines is begun."""
-        for dialect in self._holders:  # noqa: SIM110 - asked several times a line
+    def _holds_any(self) -> bool:
+        for dialect in self._holders:  # noqa: SIM110 - asked for every line
             if dialect.is_open:
                 return True
         return False
@@ -169,12 +172,12 @@ class Stdout(LineFormat):
                 self._line(frame, frame_outline, offset, line_no)
             offset += len(frame) + 1
 
-    def _line(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
+    def _line(self, raw: bytes, outline: bytes, offset: int, line_no: int, *, is_whole: bool = False) -> None:
         if not self._busy:
             if outline in self._outlines.dull:
                 return
             if outline in self._outlines.plain_bars and b" 0/" not in raw:
-                self._defer(raw, offset, line_no, b"")
+                self._defer(None, raw, offset, line_no, b"")
                 return
             places = self._outlines.places.get(outline)
             if places is not None:
@@ -182,25 +185,54 @@ class Stdout(LineFormat):
                 prefix = self._prefix(raw.decode("ascii"), line_no) if places.at else self._inherit(NO_PREFIX, line_no)
                 self._sink.emit(places.read(raw), Line("", offset, line_no, prefix))
                 return
-            match = QUICK_BAR.match(raw) if b"[" in raw else None
-            if match is not None:
-                self._defer(raw, offset, line_no, match.group(1))
-                return
+            if b"[" in raw:
+                quick = QUICK_FRAME.match(raw)
+                match = quick or QUICK_BAR.match(raw)
+                if match is not None:
+                    self._defer(quick, raw, offset, line_no, match[1])
+                    return
         self._look_at_frame()
+        if is_whole and not self._busy and len(raw) <= _MAX_LINE and is_silent(raw):
+            self._outlines.add_dull(outline)
+            return
         self._look(raw, outline, offset, line_no)
 
-    def _defer(self, raw: bytes, offset: int, line_no: int, place: bytes) -> None:
+    def _defer(self, match: re.Match[bytes] | None, raw: bytes, offset: int, line_no: int, place: bytes) -> None:
         """Keeps a bar's frame until it is known whether the next one draws the same step again."""
         if place != self._frame_place:
             self._look_at_frame()
             self._frame_place = place
-        self._frame = (raw, offset, line_no)
+        self._frame = (match, raw, offset, line_no)
 
     def _look_at_frame(self) -> None:
         frame, self._frame, self._frame_place = self._frame, None, b""
-        if frame is not None:
-            raw, offset, line_no = frame
+        if frame is None:
+            return
+        match, raw, offset, line_no = frame
+        if match is None or self._busy:
             self._look(raw, raw.translate(DIGITS), offset, line_no)
+        elif not self._read_quickly(match, offset, line_no):
+            is_new = not self._quick_bars.knows(match)
+            self._look(raw, raw.translate(DIGITS), offset, line_no)
+            if is_new and not self._busy:
+                is_metrics = self._sink.bar_kind is BarKind.METRICS and self._sink.newest_template is None
+                is_metrics = is_metrics and not interest_of(raw.lower()) & FOREIGN
+                self._quick_bars.learn(match, is_metrics=is_metrics)
+
+    def _read_quickly(self, match: re.Match[bytes], offset: int, line_no: int) -> bool:
+        """Reads a frame of a bar, if frames of its words are known."""
+        sink = self._sink
+        if sink.templates.added != self._quick_since:  # another shape, which these frames may have
+            self._quick_since = sink.templates.added
+            self._quick_bars.clear()
+        frame = self._quick_bars.read(match)
+        if frame is None:
+            return False
+        had_records = sink.has_records
+        self._bars.take(frame, Line("", offset, line_no, self._inherit(frame.prefix, line_no)), sink)
+        if sink.has_records and not had_records:
+            self._outlines.dull.clear()
+        return True
 
     def _look(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
         """Looks at a line of an outline that is not known, and learns the outline if it can."""
@@ -263,21 +295,20 @@ class Stdout(LineFormat):
     def _whole(self, line: Line) -> _Kind:
         """Reads one line."""
         sink, offset, line_no = self._sink, line.offset, line.line_no
-        low = line.text.lower().encode("utf-8", "replace")
+        interest = interest_of(line.text.lower().encode("utf-8", "replace"))
         is_record = is_foreign = False
-        if may_be_foreign(low) and (english := in_english(line.text)) != line.text:
+        if interest & FOREIGN and (english := in_english(line.text)) != line.text:
             is_foreign, said = True, line
-            line, low = replace(line, text=english), english.lower().encode("utf-8", "replace")
+            line, interest = replace(line, text=english), interest_of(english.lower().encode("utf-8", "replace"))
         sink.newest_template, sink.bar_kind, sink.is_telling = None, BarKind.NONE, False
-        if self._is_open or _has_any(low, _METRIC_TOKENS):
+        if self._is_open or interest & METRICS:
             had_records = sink.has_records
-            is_record, line = self._records(line, low)
+            is_record, line = self._records(line, interest)
             if sink.has_records and not had_records:
                 self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
         if is_foreign:
             line = said
-        has_letters = low.islower()  # without any there is no token
-        is_factual = not is_record and has_letters and _has_any(low, facts.TOKENS)
+        is_factual = not is_record and bool(interest & FACTS)
         if is_factual:
             for key, value in facts.facts_of(line.text):
                 sink.fact(key, value, line_no)
@@ -287,9 +318,7 @@ class Stdout(LineFormat):
         if template is not None:
             template.was_heard = True
         may_speak = template is None or template.speaks or is_first
-        is_wordy = self._notes.is_open or (
-            may_speak and has_letters and not is_bar_alone and _has_any(low, notes.TOKENS)
-        )
+        is_wordy = self._notes.is_open or bool(may_speak and not is_bar_alone and interest & NOTES)
         if is_wordy:
             for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):
                 sink.note(note)
@@ -303,22 +332,27 @@ class Stdout(LineFormat):
             return _KIND_OF_BAR[sink.bar_kind]
         return _Kind.OTHER if is_record or sink.is_telling else _Kind.DULL
 
-    def _try(self, line: Line, low: bytes) -> bool:
+    def _try(self, line: Line, interest: int) -> bool:
         """Gives `line` to the dialects until one reads it; first to the one that its looks suggest.
 
-        A dialect is asked only when one of its tokens is in `low`, or it has something open.
+        A dialect is asked only when the line is of `interest` to it, or it has something open.
         """
+        is_read = self._is_read(line, interest)
+        self._is_open = self._holds_any()
+        return is_read
+
+    def _is_read(self, line: Line, interest: int) -> bool:
         sink = self._sink
         if not self._is_open:
             likely = self._dict_line if line.text[:1] == "{" else self._bars if _is_like_a_bar(line.text) else None
             if likely is not None and likely.read(line, sink):
                 return True
-        for dialect, tokens, holds in self._order:
-            if ((holds and dialect.is_open) or _has_any(low, tokens)) and dialect.read(line, sink):
+        for dialect, bit, holds in self._order:
+            if (interest & bit or (holds and dialect.is_open)) and dialect.read(line, sink):
                 return True
         return False
 
-    def _records(self, line: Line, low: bytes) -> tuple[bool, Line]:
+    def _records(self, line: Line, interest: int) -> tuple[bool, Line]:
         """Whether `line` was read as a record; and what of it is left to be read as words."""
         sink = self._sink
         is_read = False
@@ -327,7 +361,7 @@ class Stdout(LineFormat):
             sink.newest_template = None
             if not self._is_open and sink.read_known(line):
                 return True, line
-            is_record = self._try(line, low)
+            is_record = self._try(line, interest)
             is_read = is_read or is_record
             if not is_record or sink.rest is None:
                 return is_read, line

@@ -12,9 +12,11 @@ class Templates:
 
     def __init__(self) -> None:
         self._all: list[Template] = []
+        self.added = 0  # how many there were in all
 
     def add(self, template: Template) -> None:
         """Keeps a new shape; the one longest unused makes room."""
+        self.added += 1
         self._all.insert(0, template)
         del self._all[_LIMIT:]
 
