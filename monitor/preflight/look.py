@@ -67,6 +67,9 @@ def look(target: str, cwd: Path, given: dict[str, float]) -> Preflight:
         if run is not None:
             for file in run.files[:4]:
                 _take(Path(file.path), file.path, flats, [], most=_HEAD_BYTES, is_log=True)
+        elif not runs and path.is_file():  # it printed its arguments and has not trained yet
+            _take(path, target, flats, [], most=_HEAD_BYTES, is_log=True)
+            flats = [each for each in flats if each[1]]
         if not flats and run is None:
             problems += found.problems or [f"{target}: neither a configuration nor the log of a run"]
     merged: Flat = {}

@@ -387,3 +387,15 @@ def test_recommendations_are_ranges_with_their_source(tmp_path: Path) -> None:
     assert "Kaplan et al. 2020" in plan["preflight.batch"]
     tuned = {each.id: each.why for each in look("lora.yaml", tmp_path, {}).checks}
     assert "an adapter uses 5e-05 to 4e-04 (LoRA" in tuned["preflight.peak_lr"]
+
+
+def test_a_log_that_only_printed_its_arguments_is_read(tmp_path: Path) -> None:
+    names = {"global_batch_size": 512, "lr": 0.01, "lr_warmup_iters": 10, "seq_length": 2048, "train_iters": 100000}
+    rows = "".join(f"  {name} {'.' * (48 - len(name))} {value}\n" for name, value in names.items())
+    text = f"------------ arguments ------------\n{rows}-------- end of arguments ---------\n"
+    (tmp_path / "job.out").write_text(text, encoding="utf-8")
+    found = look("job.out", tmp_path, {})
+    assert found.plan.number("total_steps") == 100000
+    assert found.verdict is Verdict.WARN
+    (tmp_path / "words.out").write_text("hello\nworld\n", encoding="utf-8")
+    assert look("words.out", tmp_path, {}).verdict is Verdict.NO_DATA
