@@ -106,7 +106,9 @@ LOWEST_SMOKE = (
     "tests/test_pty.py::test_a_new_value_appears_and_q_leaves_the_terminal_as_it_was",
     "tests/test_cli.py::test_exit_status_of_check",
     "tests/monitor/test_document.py",
+    "tests/monitor/test_headless.py",
     "tests/tui/test_chart.py",
+    "tests/tui/test_seen.py",
 )
 
 
