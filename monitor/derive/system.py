@@ -10,6 +10,7 @@ import numpy as np
 from trainmon.monitor.capacity import capacity_bytes
 from trainmon.monitor.derive.base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.only_rises import OnlyRises
 from trainmon.tails.record import FloatArray, IntArray, TimeKind
 
 STEP_TIME: Final = SignalKey("sys.step_time")
@@ -111,10 +112,12 @@ class TokenRateRule(DerivationRule):
 
     def __init__(self, facts: Mapping[str, float | str]) -> None:
         self._facts = facts
+        self._clock = OnlyRises()
         self.new_attempt()
 
     def new_attempt(self) -> None:
         """Token counts are not differenced across attempts."""
+        self._clock.new_attempt()
         self._step = np.nan
         self._tokens = np.nan
 
@@ -138,6 +141,8 @@ class TokenRateRule(DerivationRule):
         if fixed is not None:
             tokens = np.where(np.isnan(tokens), fixed, tokens)
         usable = step_time > 0
+        known = np.isfinite(step_time)
+        usable[known] &= ~self._clock.update(step_time[known])
         rate = np.divide(tokens, step_time, out=np.full(len(draft), np.nan), where=usable)
         if by_samples is not None:
             rate = np.where(np.isnan(by_samples), rate, by_samples)

@@ -28,6 +28,7 @@ from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.middle import median
+from trainmon.monitor.stats.only_rises import ONLY_RISES, OnlyRises
 from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray
@@ -72,6 +73,7 @@ class Jitter(Detector):
         self.faults = {"scatter": _Fault("scatter"), "rhythm": _Fault("rhythm")}
         self.period = 0.0
         self.calm_blocks = 0
+        self.clock = OnlyRises()
         self._attempt: int | None = None
 
     def update(self, frame: Frame) -> Iterable[Finding]:
@@ -86,7 +88,9 @@ class Jitter(Detector):
         found: Found = []
         if frame.attempt != self._attempt:
             self._attempt = frame.attempt
+            self.clock.new_attempt()
             self._begin()
+        is_clock = dict(zip(rows, self.clock.update(np.array(values)).tolist(), strict=True))
         at = 0
         for change in changes:
             end = bisect_left(rows, change)
@@ -94,7 +98,7 @@ class Jitter(Detector):
             self._begin()
             at = end
         self._read(frame, Numbers(rows[at:], steps[at:], values[at:]), found)
-        return in_order(found)
+        return in_order([(row, said) for row, said in found if not is_clock.get(row, False)])
 
     def _begin(self) -> None:
         """Other work a step, or another process: another level."""
@@ -170,7 +174,7 @@ class Jitter(Detector):
 
     def finish(self) -> Iterable[Finding]:
         """Open faults reach to their last block."""
-        return [said for fault in self.faults.values() for said in fault.finish()]
+        return [] if self.clock.holds else [said for fault in self.faults.values() for said in fault.finish()]
 
     def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
         """Open faults reach to the last block of their attempt."""
@@ -188,6 +192,8 @@ class Jitter(Detector):
             return result(self, verdict, tell(view.episodes), "", advice, used)
         if not seen(view, "sys.step_time"):
             return result(self, Verdict.NO_DATA, "no step time in the log; log the time of each step, or time stamps")
+        if self.clock.holds:
+            return result(self, Verdict.NO_DATA, ONLY_RISES)
         if not self.judged:
             return result(self, Verdict.NO_DATA, f"{HISTORY * BLOCK} step times are needed to know their scatter")
         told = next((f"; {e.what}" for e in view.episodes if e.kind == "rhythm" and not e.recovered), "")

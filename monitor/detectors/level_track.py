@@ -26,6 +26,7 @@ _MOST = 16384
 _FEW = 16  # ... nor when one in so many may be out
 _MANY = 64  # when more than one in so many may be out, nearer bounds are looked at too
 _STRETCH = 64
+UNDER_WAY = 5  # values out of the level
 RECOVERED_OF = 10
 RECOVERED = 8
 ACCEPT_AFTER = 10  # a level that lasts so many times the persistence is the new level
@@ -113,6 +114,7 @@ class LevelTrack:
         self._last_value = math.nan
         self._up = rule.direction == "up"
         self.rebase_rows: list[int] = []
+        self.epoch_rows: frozenset[int] = frozenset()
         self.levels = Levels()
         self.rhythm = Rhythm()
 
@@ -122,13 +124,24 @@ class LevelTrack:
         self.stretch = None
         self.rhythm = Rhythm()
 
+    def new_epoch(self) -> None:
+        """The level may change now. Not where values are out of it already: that began before, and is a fault."""
+        if self.stretch is None or len(self.stretch.outs) < UNDER_WAY:
+            self.rebase()
+
+    def _changed(self, rows: list[int]) -> None:
+        """The work of a step was changed on purpose at `rows` of the newest frame."""
+        if rows and self.epoch_rows.issuperset(rows):
+            self.new_epoch()
+        elif rows:
+            self.rebase()
+
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the rows of `frame`."""
         own = finite(frame, self.key)
         if not len(own):
-            if self.rebase_rows:
-                self.rebase()
-                self.rebase_rows = []
+            self._changed(self.rebase_rows)
+            self.rebase_rows = []
             return
         if frame.attempt != self._attempt:
             first = float(own.steps[0])
@@ -146,11 +159,11 @@ class LevelTrack:
             return
         for row, step, x in zip(*own.lists, strict=True):
             if fresh and row >= fresh[0]:
-                fresh = fresh[bisect_right(fresh, row) :]
-                self.rebase()
+                passed = bisect_right(fresh, row)
+                self._changed(fresh[:passed])
+                fresh = fresh[passed:]
             self._take(frame, row, step, x, found)
-        if fresh:
-            self.rebase()
+        self._changed(fresh)
 
     def _feed_many(self, frame: Frame, own: Finite, found: Found) -> None:
         """As `feed`; stretches in which no value is out are taken in at once."""

@@ -245,7 +245,7 @@ class LossNonFinite(Detector):
                 )
             return [finding("grow", "nonfinite", LOSS, Severity.FAIL, run.last, what, first=run.first)]
         return [
-            finding("grow", other.kind, LOSS, other.severity, other.last, other.what, first=other.first)
+            finding("grow", other.kind, LOSS, other.severity, other.last, other.so_far(), first=other.first)
             for other in self.runs.values()
             if other.opened and other.last is not None
         ]
@@ -405,6 +405,10 @@ class _BadRun:
             found.append((row, finding(action, self.kind, LOSS, self.severity, at, self.what, first=first)))
             self.opened = True
 
+    def so_far(self) -> str:
+        """In words, up to the last bad value."""
+        return self.what if self.first is None or self.last is None else self._what(self.first, self.last)
+
     def _what(self, first: Place, at: Place) -> str:
         name = {
             "nonfinite": f"loss is {self.words(at.value)}",
@@ -412,14 +416,14 @@ class _BadRun:
             "zero_loss": "loss is exactly 0.0 beside a gradient norm that is not finite or not there",
             "vanished": "loss is no longer logged while the other numbers of a step are",
         }[self.kind]
-        lasting = f", {self.count} records in a row" if self.count > 1 else ""
+        lasting = f", {self.count:,} records in a row" if self.count > 1 else ""
         return f"{name} from step {first.step:.15g}{lasting}"
 
     def end(self, at: Place, row: int, found: Found) -> None:
         """A good value."""
         if self.opened:
             if self.last is not None and self.count > 1:
-                self.what = self._what(self.first or self.last, self.last)
+                self.what = self.so_far()
                 found.append(
                     (row, finding("grow", self.kind, LOSS, self.severity, self.last, self.what, first=self.first))
                 )

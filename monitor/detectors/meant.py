@@ -39,9 +39,14 @@ class Rebased(Protocol):
 
     key: SignalKey
     rebase_rows: list[int]
+    epoch_rows: frozenset[int]
 
     def rebase(self) -> None:
         """Forgets the level."""
+        ...
+
+    def new_epoch(self) -> None:
+        """Forgets the level, unless a fault is under way: a new epoch does not explain what began before it."""
         ...
 
 
@@ -143,9 +148,12 @@ class MeantChanges:
         """Reads `frame`, and tells `tracks`, which are fed it next, at which of its rows to begin anew."""
         self.feed(frame)
         changes = self.rows
+        epochs = frozenset(changes) - {change.row for change in self.known if change.key != EPOCH}
         for track in tracks if changes else ():
             if track.key in frame.columns:
-                track.rebase_rows = changes
+                track.rebase_rows, track.epoch_rows = changes, epochs
+            elif epochs.issuperset(changes):
+                track.new_epoch()
             else:
                 track.rebase()
 

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from trainmon.monitor.amount import amount
 from trainmon.monitor.detectors.base import CheckView
-from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, finite, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
 from trainmon.monitor.detectors.meant import MeantChanges
-from trainmon.monitor.finding import CheckResult, Severity, Verdict
+from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.only_rises import ONLY_RISES, OnlyRises
 from trainmon.monitor.thresholds import Thresholds
+
+
+class StepTimeTrack(LevelTrack):
+    """A level, but of the time since the start (`clock`), which has none."""
+
+    def __init__(self, key: SignalKey, rule: LevelRule) -> None:
+        super().__init__(key, rule)
+        self.clock = OnlyRises()
+        self._clock_attempt: int | None = None
+
+    def feed(self, frame: Frame, found: Found) -> None:
+        """Reads the rows of `frame`; what a clock seems to say is dropped."""
+        if frame.attempt != self._clock_attempt:
+            self._clock_attempt = frame.attempt
+            self.clock.new_attempt()
+        read = finite(frame, self.key)
+        is_clock = dict(zip(read.lists.rows, self.clock.update(read.values).tolist(), strict=True))
+        mine: Found = []
+        super().feed(frame, mine)
+        found += [(row, said) for row, said in mine if not is_clock.get(row, False)]
+
+    def finish(self) -> Iterable[Finding]:
+        """Open faults reach to the last value."""
+        return () if self.clock.holds else super().finish()
 
 
 class StepTime(SeriesDetector):
     """1.3x its level for 50 steps is a WARN, 3x a FAIL; a lone slow step is INFO.
+
+    A "step time" that never falls is the time since the start, and is not judged.
 
     Checkpoints and evaluations make single slow steps, which the median and the 8-of-10 rule pass over. A new batch
     size, sequence length or epoch begins a new level.
@@ -38,7 +65,7 @@ class StepTime(SeriesDetector):
     def make_track(self, key: SignalKey) -> Track:
         """A level that rises."""
         limits = self.limits
-        return LevelTrack(
+        return StepTimeTrack(
             key,
             LevelRule(
                 kind="slow",
@@ -57,6 +84,9 @@ class StepTime(SeriesDetector):
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
+        tracks = [track for track in self.tracks.values() if isinstance(track, StepTimeTrack)]
+        if tracks and all(track.clock.holds for track in tracks) and not view.episodes:
+            return result(self, Verdict.NO_DATA, ONLY_RISES)
         return level_result(
             self,
             view,

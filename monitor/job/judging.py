@@ -29,6 +29,7 @@ _PHRASE = {
     State.CANCELLED: "stopped from outside",
 }
 
+_FARTHEST = 1.5  # beyond so many times the total, it was the total of something else
 # What a run whose steps are all done may print on its way out, unless it could not write its last checkpoint.
 _AT_EXIT = (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)
 _NOT_WRITTEN = lazy(r"No space left|[Qq]uota exceeded|Read-only file system|Input/output error|Stale file handle")
@@ -82,7 +83,11 @@ def _by_words(
 ) -> JobState | None:
     """The end that the log tells of; None when it tells of none."""
     cause = cause_of(closing)
-    reached = steps is not None and total_steps is not None and steps[1] >= total_steps - (steps[0] == 0)
+    reached = (
+        steps is not None
+        and total_steps is not None
+        and total_steps - (steps[0] == 0) <= steps[1] <= _FARTHEST * total_steps
+    )
     finished = next((note for note in reversed(closing) if note.kind in (NoteKind.FINISHED, NoteKind.EARLY_STOP)), None)
     if finished is not None and (cause is None or cause.line_no < finished.line_no or cause.source != finished.source):
         return JobState(State.FINISHED, f"the log says so: {finished.text}", outlived(ordered), finished)

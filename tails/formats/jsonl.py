@@ -38,6 +38,7 @@ _CLAIMS = re.compile(rb"^\s*[\[{]|[\]}]\s*$|\{\"")
 _SNIFFED_LINES = 200
 _JSON_SHARE = 0.8  # with more text between, it is text that holds records
 _TEXT_LIMIT = 64 * 1024
+_BRACKETS = 64  # bytes; a longer line of nothing but brackets does not belong to an array around the records
 _UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
@@ -161,7 +162,8 @@ class JsonLines(LineFormat):
         """Reads one line whatever is in it; False when it must be held back."""
         text = lines.text(index)
         offset, line_no = int(lines.offsets[index]), int(lines.numbers[index])
-        objects, lost = objects_in(text) if text.strip(b" \t\r\x00[],") else ([], 0)
+        is_bracket = len(text) <= _BRACKETS and not text.strip(b" \t\r\x00[],")
+        objects, lost = ([], 0) if is_bracket else objects_in(text)
         for place, record in objects:
             following = partial(self._following, lines, index, objects, place)
             if not self.reader.read(record, offset + place, line_no, following, final=final):

@@ -100,3 +100,8 @@ def test_a_launchers_report_alone_ends_the_job_without_a_cause(text: str) -> Non
     # Before the newest record, or with the steps all done, it ended nothing.
     assert state(note(NoteKind.ERROR, 20, text, teardown=True)).state is State.UNKNOWN
     assert state(note(NoteKind.ERROR, 60, text, teardown=True), last=100.0).state is State.FINISHED
+
+
+@pytest.mark.parametrize(("last", "is_finished"), [(98.0, False), (100.0, True), (120.0, True), (499.0, False)])
+def test_a_total_that_is_far_exceeded_was_of_something_else(last: float, is_finished: bool) -> None:
+    assert (state(last=last).state is State.FINISHED) is is_finished

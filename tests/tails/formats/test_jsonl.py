@@ -339,3 +339,10 @@ def test_a_list_of_names_and_values_is_laid_flat_by_name() -> None:
     parsed = read(*rows)
     assert column(parsed, "metrics/loss") == [3.0, 2.0]
     assert column(read({"step": 1, "load": [{"name": "a"}, {"value": 2}]}), "load[1]/value") == [2.0]
+
+
+def test_a_long_line_of_brackets_is_unreadable_a_short_one_surrounds_records() -> None:
+    parsed = read(b"[", {"step": 1, "loss": 2.0}, b"],", b"[" * 100_000, {"step": 2, "loss": 1.5})
+    assert steps(parsed) == [1.0, 2.0]
+    assert parsed.unreadable == 1
+    assert [note.line_no for note in parsed.notes if note.kind is NoteKind.UNREADABLE] == [4]
