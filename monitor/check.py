@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
+from trainmon.monitor import unreadable
 from trainmon.monitor.amount import amount, named
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
@@ -112,6 +113,8 @@ def _header(run: RunSnapshot) -> list[str]:
         lines += _wrap(f"root error {printable(run.root_error, 400)}", "", " " * 11)
     for file in run.files:
         lines.append(f"file       {printable(file.path, 200)} ({file.format or 'unknown'}: {file.counted})")
+        if where := unreadable.told(run, file.path, has_lines=file.lines > 0):
+            lines.append(f"           {where}")
         if file.problem:
             lines.append(f"           {printable(file.problem, 300)}")
     lines.append(f"thresholds {run.thresholds_source}")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from trainmon import version
+from trainmon.monitor import unreadable
 from trainmon.monitor.amount import amount, named
 from trainmon.monitor.document import run_document
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity
@@ -271,7 +272,10 @@ def settings_rows(report: Report) -> list[tuple[str, str]]:
 
 def files_lines(report: Report) -> list[str]:
     """One line a file, then what was the matter, each once."""
-    lines = [f"{file.path}: {file.format or 'unknown'}, {file.counted}" for file in report.run.files]
+    lines = []
+    for file in report.run.files:
+        where = unreadable.told(report.run, file.path, has_lines=file.lines > 0)
+        lines.append(f"{file.path}: {file.format or 'unknown'}, {file.counted}{'; ' * bool(where)}{where}")
     problems = dict.fromkeys((*report.problems, *report.run.problems, *(each.problem for each in report.run.files)))
     return lines + [problem for problem in problems if problem]
 

@@ -19,11 +19,11 @@ from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
+from trainmon.tails.formats.torn import Torn
 from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.steps import is_training_key, step_rank
 
 _BOM = b"\xef\xbb\xbf"
-_NOTES_LIMIT = 20
 _SETTLE_ROWS = 64  # rows in which a step may show; a table's columns do not change
 _BATCH = 4096
 _SNIFFED_LINES = 50
@@ -62,7 +62,7 @@ class CsvTable(LineFormat):
         self._labels = Labels()
         self._head: list[TableRow] | None = []
         self._rows: list[TableRow] = []
-        self._unreadable = 0
+        self._torn = Torn()
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
@@ -140,8 +140,7 @@ class CsvTable(LineFormat):
             self._begin(Header.of(named_by_file(fields, self.source)))
         elif len(fields) != len(self._fields):
             self.reader.parsed.unreadable += 1
-            self._unreadable += 1
-            if self._unreadable <= _NOTES_LIMIT:
+            if self._torn.begins(line_no):
                 self._say(NoteKind.UNREADABLE, text[:200], offset, line_no)
         else:
             self._rows.append((fields, offset, line_no))

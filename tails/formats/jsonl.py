@@ -16,6 +16,7 @@ from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.seen import Seen, learn
 from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
+from trainmon.tails.formats.torn import Torn
 from trainmon.tails.formats.wrapped import message_of
 from trainmon.tails.notes import NoteScanner
 from trainmon.tails.prefix import read_prefix
@@ -29,7 +30,6 @@ _SMALLEST_PIECE = 2 * 1024
 _BATCH = 4096
 _SLICE = 2 * 1024 * 1024
 _HOLD_LIMIT = 4 * 1024 * 1024
-_NOTES_LIMIT = 20
 _LEARN_FIRST = 4  # records read one by one before the first plan
 _HEAD = 64 * 1024
 _OBJECT_LINE = re.compile(rb'\s*\{\s*(?:"|\}\s*$)')
@@ -64,7 +64,7 @@ class JsonLines(LineFormat):
         self._patience = _LEARN_FIRST
         self._piece = _PIECE
         self._news = False
-        self._unreadable_notes = 0
+        self._torn = Torn()
         self._scanner = NoteScanner(source)
 
     @classmethod
@@ -219,8 +219,7 @@ class JsonLines(LineFormat):
 
     def _note_unreadable(self, text: bytes, offset: int, line_no: int) -> None:
         self.reader.parsed.unreadable += 1
-        if self._unreadable_notes < _NOTES_LIMIT:
-            self._unreadable_notes += 1
+        if self._torn.begins(line_no):
             self.reader.note(NoteKind.UNREADABLE, text[:200].decode("utf-8", "replace"), offset, line_no)
 
 
