@@ -24,7 +24,7 @@ def rows(line: str, count: int = 60) -> str:
 FILES: dict[str, tuple[str | bytes, int, int, str]] = {
     "all-nan.jsonl": (rows('{"step": NaN, "loss": NaN, "grad_norm": NaN}'), 1, 0, ""),
     "all-inf.csv": ("step,loss,lr\n" + rows("#,inf,-inf"), 1, 0, ""),
-    "nulls.jsonl": (rows('{"step": #, "loss": null, "lr": null}'), 0, 2, ""),
+    "nulls.jsonl": (rows('{"step": #, "loss": null, "lr": null}'), 2, 2, ""),
     "big-integers.jsonl": (rows(f'{{"step": {10**25}#, "loss": {10**400}}}'), 1, 0, ""),
     "minus.jsonl": (rows('{"step": -#, "loss": -#}'), 0, 0, ""),
     "fractions.jsonl": (rows('{"step": #.37, "loss": 2}'), 0, 0, ""),

@@ -44,8 +44,8 @@ def beside(targets: Sequence[str], cwd: Path) -> Path:
 
     `targets` may be globs, of which the part before the first wildcard counts. In `cwd` where one lies elsewhere.
 
-    >>> str(beside(["/runs/a/log.jsonl", "/runs/b*/**"], Path("/")))
-    '/runs/trainmon.toml'
+    >>> str(beside(["/usr/a/log.jsonl", "/usr/b*/**"], Path("/etc")))
+    '/usr/trainmon.toml'
     """
     folders = []
     for target in targets:

@@ -74,8 +74,10 @@ def _unrecovered_spike(step: Step, hit: Hit) -> None:
 
 
 def _level_shift(step: Step, hit: Hit) -> None:
-    """Loss times `size`, nothing else moves."""
+    """Loss times `size`, and the held-out loss up by half of that."""
     _scale_loss(step, hit.size)
+    if step.val_loss is not None:
+        step.val_loss *= (1.0 + hit.size) / 2
 
 
 def _drift(step: Step, hit: Hit) -> None:

@@ -47,7 +47,7 @@ EXPECTED = {
         FAIL, "loss.spike", "spike", "not recovered", "moved together",
         others=("loss.shift", "spike.co", "loss.groups", "grad.norm"),
     ),
-    "level_shift": Named(WARN, "loss.shift", "level_shift", "stayed there", others=("loss.spike", "loss.groups")),
+    "level_shift": Named(WARN, "loss.shift", "level_shift", "stayed there", others=("loss.groups", "eval.heldout")),
     "drift": Named(WARN, "loss.drift", "drift", "drifted up", others=("loss.shift", "loss.groups")),
     "plateau": Named(WARN, "loss.plateau", "plateau", "has stayed at"),
     "nan": Named(FAIL, "loss.nonfinite", "nonfinite", "NaN", "moved", others=NUMBERS),
