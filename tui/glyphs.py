@@ -144,7 +144,10 @@ ASCII = Glyphs(
 
 
 def choose_glyphs(environment: Mapping[str, str], encoding: str) -> Glyphs:
-    """ASCII on request (``TRAINMON_ASCII``) and wherever the terminal's `encoding` is not UTF-8."""
-    if environment.get("TRAINMON_ASCII", "") not in ("", "0"):
+    """ASCII on request (``TRAINMON_ASCII``) and wherever the locale or the terminal's `encoding` is not UTF-8.
+
+    In the C locale Python writes UTF-8 all the same, so that `encoding` alone does not tell.
+    """
+    if environment.get("TRAINMON_ASCII", "") not in ("", "0") or environment.get("LC_ALL") in ("C", "POSIX"):
         return ASCII
     return UNICODE if encoding.lower().replace("-", "") == "utf8" else ASCII
