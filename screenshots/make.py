@@ -1,8 +1,9 @@
-"""Writes the pictures of the README: the real app on simulated runs, every screen at 80x24 and 160x48.
+"""Writes pictures of the real app, SVG and PNG: every screen at 80x24 and 160x48.
 
-    python screenshots/make.py [--out DIR] [--only NAME] [--svg-only]
+    python screenshots/make.py [--on TARGET] [--out DIR] [--only NAME] [--svg-only]
 
-The runs are those of ``trainmon demo`` with a fixed seed, read by the real session; keys are pressed as a person would.
+The runs are those of ``trainmon demo`` with a fixed seed, or those of TARGET, read by the real session; keys are
+pressed as a person would. Pictures of a TARGET are called ``on-...``, and like all PNGs but the README's stay here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from picture import shortened, write_png
 from textual.pilot import Pilot
 
+from trainmon.monitor.judge import find
 from trainmon.monitor.session import Monitor
 from trainmon.monitor.simulate import simulation as simulate
 from trainmon.monitor.snapshot import FleetSnapshot
@@ -29,7 +31,6 @@ from trainmon.tui.glyphs import UNICODE
 from trainmon.tui.look import Look
 
 SIZES = ((80, 24), (160, 48))
-IN_README = ("fleet-160x48", "run-160x48", "triage-80x24")  # these as PNG too: not every reader shows an SVG
 _PATIENCE_S = 300.0  # with other work on the machine
 
 
@@ -40,6 +41,11 @@ class Shot:
     name: str
     keys: tuple[str, ...]
     dark: bool = True
+
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether its keys name no run of the demo."""
+        return "slash" not in self.keys or self.name == "filter"
 
 
 def _filter(words: str) -> tuple[str, ...]:
@@ -114,25 +120,26 @@ class Watching(Monitor):
         super().stop()
 
 
-async def make(out: Path, only: str | None = None, png: bool = True) -> list[Path]:
-    """Writes all pictures, or those of the shot `only`, into `out`; returns their paths."""
+async def make(out: Path, only: str | None = None, png: bool = True, target: str | None = None) -> list[Path]:
+    """Writes all pictures, or those of the shot `only`, into `out`; returns their paths. `target`: not of the demo."""
     out.mkdir(parents=True, exist_ok=True)
     written = []
     with tempfile.TemporaryDirectory(prefix="trainmon-pictures-") as folder:
-        runs = Path(folder) / "runs"
-        simulate.write_finished(runs, seed=0)
-        session = Watching(["runs"], cwd=Path(folder))
+        if target is None:
+            simulate.write_finished(Path(folder) / "runs", seed=0)
+        session = Watching([target or "runs"], cwd=Path.cwd() if target else Path(folder))
+        runs = len(find([target or "runs"], Path.cwd() if target else Path(folder)).runs)
         session.start()
         try:
             for shot in SHOTS:
-                if only not in (None, shot.name):
+                if only not in (None, shot.name) or (target is not None and not shot.is_anywhere):
                     continue
                 for width, height in SIZES:
-                    svg = await take(shot, (width, height), session, len(list(runs.iterdir())))
-                    path = out / f"{shot.name}-{width}x{height}.svg"
+                    svg = await take(shot, (width, height), session, runs)
+                    path = out / f"{'on-' * (target is not None)}{shot.name}-{width}x{height}.svg"
                     path.write_text(svg, encoding="utf-8")
                     written.append(path)
-                    if png and path.stem in IN_README:
+                    if png:
                         write_png(svg, path.with_suffix(".png"))
                         written.append(path.with_suffix(".png"))
         finally:
@@ -144,10 +151,11 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent)
+    parser.add_argument("--on", metavar="TARGET", help="a log, a directory, a glob in quotes: not the demo's runs")
     parser.add_argument("--only", choices=[shot.name for shot in SHOTS])
     parser.add_argument("--svg-only", action="store_true", help="no PNG (they need rsvg-convert or cairosvg)")
     options = parser.parse_args()
-    for path in asyncio.run(make(options.out, options.only, png=not options.svg_only)):
+    for path in asyncio.run(make(options.out, options.only, png=not options.svg_only, target=options.on)):
         print(path)
 
 
