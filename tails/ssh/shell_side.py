@@ -221,7 +221,10 @@ class ShellSide:
         """F: whether what grows is told of, and which files lie on mounts that may hang. H: one of those answers."""
         if frame.kind == "H":
             if frame.payload in self._heard:
+                was_hanging = now - self._heard[frame.payload] >= HANGS_AFTER_S
                 self._heard[frame.payload] = now
+                if was_hanging:
+                    self._learn(b"=", now)  # asks for what was put off
             return
         first, *lines = frame.payload.split(b"\n")
         self._is_followed = first == b"1" and not self._is_to_follow
@@ -261,8 +264,9 @@ class ShellSide:
         question, told = polled.question, polled.told
         if question is None or not isinstance(told, Status):
             return
-        if polled.mount is not None and self._clock.monotonic() - self._heard[polled.mount] >= HANGS_AFTER_S:
-            return  # asking would hold up all other files
+        if self._is_on_hanging(polled):  # asking would hold up all other files
+            polled.is_wanted = True
+            return
         if told.size < polled.offset or not polled.head_is_checked:
             if not polled.on_way:
                 polled.on_way, polled.is_wanted = 1, False
@@ -278,6 +282,11 @@ class ShellSide:
             polled.is_wanted = False
             before = min(_OVERLAP_BYTES, len(polled.tail) + polled.asked - polled.offset)
             self._ask_part(file, polled, _Part(polled.asked, before, count, polled.epoch, told))
+
+    def _is_on_hanging(self, polled: _Polled) -> bool:
+        if polled.mount is None:
+            return False
+        return self._clock.monotonic() - self._heard[polled.mount] >= HANGS_AFTER_S
 
     def _ask_part(self, file: RemoteFile, polled: _Polled, part: _Part) -> None:
         polled.asked += part.count
@@ -344,7 +353,7 @@ class ShellSide:
         if data and status.mtime_ns % _SECOND_NS == 0:  # coarse time stamps: a change may not show in them
             polled.check_again_at = self._clock.monotonic() + 1.5
         file.answer_data(question.turn, status, part.at, data)
-        if data and polled.question is question:
+        if polled.question is question:  # also when nothing came: it may have grown between the reading and the status
             self._serve(file, polled)
 
     def _differs(self, file: RemoteFile, polled: _Polled, question: Question, piece: Piece) -> None:
