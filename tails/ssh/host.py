@@ -175,9 +175,11 @@ class Host:
         """Lets the far side send more; from any thread."""
         self._do(lambda: self._grant(file, amount))
 
-    def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes | None], None]) -> None:
-        """Reads the rest of what the file was before it was replaced, when that lies beside it."""
-        OlderFile(file.path, question, self._ask_piece, self._ask_entries, done).begin()
+    def find_older(
+        self, file: RemoteFile, question: Question, present: tuple[int, int], done: Callable[[bytes | None], None]
+    ) -> None:
+        """Reads the rest of what the file was before that of `present` took its place, when it lies beside it."""
+        OlderFile(file.path, question, present, self._ask_piece, self._ask_entries, done).begin()
 
     # -- the thread ----------------------------------------------------------------------------------------------
 

@@ -2,11 +2,13 @@
 
 A rotation gives the older file another name in the same directory (the same inode), or copies it to ``NAME.1`` before
 it empties the file. Both are told by content: what was read must be in it, in its place. After several rotations (the
-connection was down for long) the parts that were begun after it are read too, in the order in which they were written.
+connection was down for long) the parts that were begun after it are read too, in the order in which they were written,
+up to the file that has taken the place: that one is read next, and is a part itself when it was rotated meanwhile.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from trainmon.tails.ssh.remote_file import Question
 MAX_REST_BYTES = 64 << 20
 _PIECE_BYTES = 512 << 10
 _MAX_CANDIDATES = 6
+_MAX_LOOKS = 5
 _PART = re.compile(rb"[.-]\d[\d.:_T-]*")  # NAME.1, NAME-20260131: not packed ones, which hold what was read before
 
 AskPart = Callable[[bytes, int, int, Callable[[Piece], None]], None]
@@ -30,25 +33,40 @@ class OlderFile:
         self,
         path: str,
         question: Question,
+        present: tuple[int, int],
         ask_part: AskPart,
         ask_entries: AskEntries,
         done: Callable[[bytes | None], None],
     ) -> None:
         self._path = os.fsencode(path)
         self._question = question
+        self._present = present
         self._ask_part = ask_part
         self._ask_entries = ask_entries
         self._done = done
         self._entries: list[Entry] = []
         self._candidates: list[Entry] = []
-        self._later: list[bytes] = []
+        self._later: list[Entry] = []
         self._folder = os.path.dirname(self._path) or b"."  # noqa: PTH120 - bytes
         self._rest: list[bytes] = []
         self._size = 0
+        self._looks = 0
 
     def begin(self) -> None:
         """Starts to look."""
+        self._looks += 1
+        self._rest, self._size = [], 0
         self._ask_entries(self._folder, self._choose)
+
+    def _has_moved(self, entry: Entry, piece: Piece) -> bool:
+        """Whether its name leads to another file by now: a rotation while we look. Then all is looked at again."""
+        is_gone = piece.error in (errno.ENOENT, errno.EAGAIN)
+        if not is_gone and (piece.status is None or piece.status.identity == entry.status.identity):
+            return False
+        if self._looks >= _MAX_LOOKS:
+            return False
+        self.begin()
+        return True
 
     def _choose(self, entries: list[Entry]) -> None:
         own = os.path.basename(self._path)  # noqa: PTH119 - bytes
@@ -75,6 +93,8 @@ class OlderFile:
         return self._folder + b"/" + entry.name
 
     def _check_head(self, entry: Entry, piece: Piece) -> None:
+        if self._has_moved(entry, piece):
+            return
         if piece.error or piece.data != self._question.head:
             self._try_next()
             return
@@ -83,26 +103,38 @@ class OlderFile:
         self._ask_part(self._at(entry), begin, len(tail) + _PIECE_BYTES, lambda part: self._check_tail(entry, part))
 
     def _check_tail(self, entry: Entry, piece: Piece) -> None:
+        if self._has_moved(entry, piece):
+            return
         tail = self._question.tail
         if piece.error or piece.data[: len(tail)] != tail:
             self._try_next()
             return
+        self._later = self._between(entry)
+        rest = piece.data[len(tail) :]
+        self._take(entry, self._question.offset + len(rest), rest)
+
+    def _between(self, entry: Entry) -> list[Entry]:
+        """The parts that were written after `entry` and before the present file, the oldest first."""
+        until_ns = min((e.status.mtime_ns for e in self._entries if e.status.identity == self._present), default=None)
         later = [
             each
             for each in self._entries
             if each.status.mtime_ns > entry.status.mtime_ns and each.status.identity != entry.status.identity
+            if until_ns is None or each.status.mtime_ns < until_ns
         ]
-        self._later = [self._at(each) for each in sorted(later, key=lambda each: each.status.mtime_ns)]
-        rest = piece.data[len(tail) :]
-        self._take(self._at(entry), self._question.offset + len(rest), rest)
+        return sorted(later, key=lambda each: each.status.mtime_ns)
 
-    def _take(self, path: bytes, offset: int, data: bytes) -> None:
-        """Keeps a piece that ends at `offset`, and goes on behind it, or with the next part."""
+    def _take(self, entry: Entry, offset: int, data: bytes) -> None:
+        """Keeps a piece of `entry` that ends at `offset`, and goes on behind it, or with the next part."""
         self._rest.append(data)
         self._size += len(data)
         if self._size >= MAX_REST_BYTES or not (data or self._later):
             self._done(b"".join(self._rest))
             return
         if not data:
-            path, offset = self._later.pop(0), 0
-        self._ask_part(path, offset, _PIECE_BYTES, lambda piece: self._take(path, offset + len(piece.data), piece.data))
+            entry, offset = self._later.pop(0), 0
+        self._ask_part(self._at(entry), offset, _PIECE_BYTES, lambda piece: self._go_on(entry, offset, piece))
+
+    def _go_on(self, entry: Entry, offset: int, piece: Piece) -> None:
+        if not self._has_moved(entry, piece):
+            self._take(entry, offset + len(piece.data), piece.data)

@@ -60,8 +60,11 @@ class Asker(Protocol):
         """Lets the far side send `amount` more bytes."""
         ...
 
-    def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes | None], None]) -> None:
-        """Looks for what `question` describes beside the file; gives the bytes after it to `done`, or None."""
+    def find_older(
+        self, file: RemoteFile, question: Question, present: tuple[int, int], done: Callable[[bytes | None], None]
+    ) -> None:
+        """Looks for what `question` describes beside the file; gives the bytes after it, up to where the file of the
+        identity `present` begins, to `done`, or None."""
         ...
 
 
@@ -263,7 +266,7 @@ class RemoteFile:
         self._is_waiting = True
         turn = self._turn
         now_there = status.identity
-        self._asker.find_older(self, self._question(0), lambda data: self._begin_anew(turn, data, now_there))
+        self._asker.find_older(self, self._question(0), now_there, lambda data: self._begin_anew(turn, data, now_there))
 
     def _begin_anew(self, turn: int, data: bytes | None, now_there: tuple[int, int]) -> None:
         """After the rest of the older file was read (None: it was not found)."""

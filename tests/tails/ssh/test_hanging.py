@@ -55,7 +55,7 @@ def test_one_that_hangs_holds_up_its_own_files_only(
     for number in range(3):
         _append(beside, b"step %d loss 2.4\n" % (number + 2))
         content = beside.read_bytes()
-        other.until(content, 5.0)
+        other.until(content)  # while the other hangs, for as long as this test lasts
     assert near.host.connections == 1
     mount.mend()
     _append(tmp_path / "behind" / "a.log", b"step 2 loss 2.4\n")

@@ -17,6 +17,8 @@ from tests.sshd import Sshd
 from tests.tails.ssh.server import CLOCK, Near, bare_path, readers, server
 from trainmon.tails.ssh import host as host_module
 from trainmon.tails.ssh import link
+from trainmon.tails.ssh.shell_side import ShellSide
+from trainmon.tails.ssh.side import PythonSide
 
 Connect = Callable[..., Near]
 
@@ -117,8 +119,7 @@ def test_the_host_goes_down_and_comes_back(tmp_path: Path, connect: Connect) -> 
         got.until(b"one\n")
         own.stop()
         near.host.master.renew(is_stuck=True)
-        got.until_true(lambda: "refused" in got.follower.problem, 20.0)
-        assert "connecting again" in got.follower.problem
+        got.until_true(lambda: all(word in got.follower.problem for word in ("refused", "connecting again")))
         with path.open("ab") as out:
             out.write(b"two\n")
         own.start()
@@ -138,7 +139,7 @@ def test_a_stalled_link_is_told_and_survived(tmp_path: Path, connect: Connect, m
         pids = [own.pid, *own.connections()]
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        got.until_true(lambda: "nothing was heard" in near.host.problem)
+        got.until_true(lambda: "what is shown is at least that old" in near.host.problem)
         with path.open("ab") as out:
             out.write(b"two\n")
         assert got.data == b"one\n"
@@ -150,7 +151,7 @@ def test_a_stalled_link_is_told_and_survived(tmp_path: Path, connect: Connect, m
 def test_a_link_that_stays_stalled_is_given_up(
     tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_module, "GIVE_UP_S", 3.5)
+    monkeypatch.setattr(host_module, "GIVE_UP_S", 6.0)
     with server(tmp_path / "own") as own:
         near = connect(own)
         path = tmp_path / "a.log"
@@ -162,8 +163,8 @@ def test_a_link_that_stays_stalled_is_given_up(
             os.kill(pid, signal.SIGSTOP)
         with path.open("ab") as out:
             out.write(b"two\n")
-        got.until(b"one\ntwo\n")  # over a new connection: the old processes still stand
-        assert near.host.connections == 2
+        got.until(b"one\ntwo\n", 90.0)  # over a new connection: the old processes still stand
+        assert near.host.connections >= 2
         for pid in stopped:
             os.kill(pid, signal.SIGKILL)
 
@@ -184,7 +185,7 @@ def test_the_reader_there_ends_with_the_connection(connect: Connect, tmp_path: P
         os.mkfifo(tmp_path / "pipe")
         got.until_true(lambda: bool(readers(own)) and (not is_bare or bool(_followers(tmp_path))))
         near.close()
-        end = CLOCK.monotonic() + 20
+        end = CLOCK.monotonic() + 60
         while (readers(own) or _followers(tmp_path)) and CLOCK.monotonic() < end:
             time.sleep(0.05)
         assert not readers(own)
@@ -212,8 +213,9 @@ def test_a_reader_that_hears_nothing_ends_by_itself(
         path.write_bytes(b"one\n")
         near.follow(path).until(b"one\n")
         readers_now = readers(own)
-        monkeypatch.setattr(near.host._speaker, "beat", lambda now: now + 60.0)  # says nothing any more
-        end = CLOCK.monotonic() + 20
+        for side in (PythonSide, ShellSide):
+            monkeypatch.setattr(side, "beat", lambda self, now: now + 60.0)  # says nothing any more
+        end = CLOCK.monotonic() + 60
         while set(readers(own)) & set(readers_now) and CLOCK.monotonic() < end:
             time.sleep(0.05)
         assert not set(readers(own)) & set(readers_now)

@@ -122,7 +122,7 @@ def test_a_link_that_is_down_until_the_connection_is_given_up(
     wire.set("up")
     got.until(b"one\ntwo\n", 60.0)
     assert got.events == ["appeared"]
-    assert near.host.connections == 2
+    assert near.host.connections >= 2
 
 
 def test_new_lines_pass_a_long_history_on_a_thin_link(near: Near, wire: Wire, tmp_path: Path) -> None:

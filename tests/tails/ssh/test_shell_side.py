@@ -33,7 +33,9 @@ class Dialogue:
     def grant(self, file: RemoteFile, amount: int) -> None:
         self.side.grant(file, amount)
 
-    def find_older(self, file: RemoteFile, question: Question, done: Callable[[bytes | None], None]) -> None:
+    def find_older(
+        self, file: RemoteFile, question: Question, present: tuple[int, int], done: Callable[[bytes | None], None]
+    ) -> None:
         done(None)
 
     def status(self, mtime: int = 0) -> bytes:
