@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from trainmon.monitor.engine import RunEngine, Steps
 from trainmon.monitor.finding import CheckResult, Episode
@@ -12,6 +11,7 @@ from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Note, NoteKind, Parsed
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from trainmon.monitor.inventory import key_of
 from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, State
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,11 @@ shows what happened together, not why.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from trainmon.monitor.amount import named
 from trainmon.monitor.finding import Episode, Severity
+from trainmon.tails.quick_dataclass import dataclass
 
 _LOSS: Final = "loss.train"
 _MIX: Final = ("source.token_share", "modality.token_share")

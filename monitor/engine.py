@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from trainmon.monitor.tally import DistinctSteps
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.clock import Clock
 from trainmon.tails.formats.cells import KEY_LIMIT
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Note, NoteKind, Parsed
 
 

@@ -10,10 +10,10 @@ import inspect
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.monitor.thresholds import DEFAULTS, Thresholds
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 _WIDTH = 100
@@ -144,25 +145,27 @@ def text(one: Explanation, run_name: str = "") -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Recorder(Thresholds):
-    """Thresholds that remember which of them were asked for."""
+class _Asked(dict[str, float]):
+    """The values of thresholds, which remember the names that were asked for."""
 
-    asked: dict[str, None] = field(default_factory=dict)
+    def __init__(self, values: Mapping[str, float]) -> None:
+        super().__init__(values)
+        self.names: list[str] = []
 
-    def __getitem__(self, name: str) -> float:
-        self.asked[name] = None
-        return Thresholds.__getitem__(self, name)
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value."""
+        self.names.append(name)
+        return super().get(name, default)
 
 
 def _asked_for(cls: type[Detector], limits: Thresholds) -> list[str]:
     """The thresholds that a detector of this class asks for when it is made and for its verdict, or names."""
-    recorder = _Recorder(dict(limits.values), dict(limits.sources))
-    detector = cls(recorder, {})
+    asked = _Asked(limits.values)
+    detector = cls(Thresholds(asked, dict(limits.sources)), {})
     for signal in getattr(cls, "watched", ()):
         detector.make_track(SignalKey(signal))  # type: ignore[attr-defined]  # what has `watched` makes tracks
     shown = detector.result(CheckView(seen={}, facts={}, episodes=(), steps=None, raw_keys={}))
-    return [*recorder.asked, *_shown(shown), *(name for name in _NAME.findall(cls.formula) if name in DEFAULTS)]
+    return [*asked.names, *_shown(shown), *(name for name in _NAME.findall(cls.formula) if name in DEFAULTS)]
 
 
 def _shown(result: CheckResult) -> list[str]:

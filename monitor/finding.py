@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 from typing import Literal
 
 from trainmon.monitor.frame import SignalKey
+from trainmon.tails.quick_dataclass import dataclass
 
 
 class Severity(IntEnum):

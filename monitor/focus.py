@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -14,6 +14,7 @@ from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict, reason_without_trouble, worst
 from trainmon.monitor.job.judging import duration
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.quick_dataclass import dataclass
 
 CHECK_IDS: tuple[str, ...] = (*dict.fromkeys(detector.id for detector in DETECTORS), "job.state")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")

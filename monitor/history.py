@@ -13,7 +13,6 @@ import sqlite3
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon import version
@@ -23,6 +22,7 @@ from trainmon.monitor.finding import Episode, Severity, Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.own_files import own_folder
+from trainmon.tails.quick_dataclass import dataclass
 
 SCHEMA_VERSION = 1
 _BUSY_S = 2.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.logging_cost import DEFAULT_SHARE
 from trainmon.monitor.signals import BY_ID, SIGNALS, Signal
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 Status = Literal["present", "derivable", "missing", "not applicable"]

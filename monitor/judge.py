@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from trainmon.monitor.workers import judged, processes_for
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import Discovery, RunFiles, discover
 from trainmon.tails.intake import is_one_large_file, read_all
+from trainmon.tails.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs

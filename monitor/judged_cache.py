@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,7 @@ from trainmon.tails.discover import STDIN, RunFiles
 from trainmon.tails.intake import is_one_large_file
 from trainmon.tails.packing import Described, pack, unpack
 from trainmon.tails.parsed_cache import Identity
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.status import FileStatus, LogLine
 
 _KIND: Final = "judged"

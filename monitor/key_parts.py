@@ -7,10 +7,11 @@ Trainers put it anywhere: ``rank5/step_time``, ``step_time_rank5``, ``perf/rank_
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.quick_dataclass import dataclass
 
 _BEFORE = r"(?:^|(?<=[ /@|:#(]))"
 _BEHIND = r"(?=[ /@|:)#]|$)"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, NoteKind
 
 STEP_TIME: Final = SignalKey("sys.step_time")

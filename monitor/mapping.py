@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.key_parts import Parts, has_part, of_part, without_rank
 from trainmon.monitor.signals import BY_ID
+from trainmon.tails.quick_dataclass import dataclass
 
 # Factors into the unit of the signal (monitor/signals.py).
 _TIME = {

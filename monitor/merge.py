@@ -8,13 +8,14 @@ that logs it, or one that turns out to log it much more often; the others' copie
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.rows import Rows, stack
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact, FloatArray, IntArray, Mark, MarkArray, Note
 
 MOST_WAITING_ROWS: Final = 100_000

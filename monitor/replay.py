@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from trainmon.tails.formats import registry
 from trainmon.tails.formats.base import DocumentFormat
 from trainmon.tails.ingest import HEAD_BYTES
 from trainmon.tails.intake import read_all
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, FloatArray, IntArray
 
 DEFAULT_STEP_S = 1.0  # between two records of a log without times

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, FloatArray, IntArray, Mark, MarkArray, TimeKind
 
 BoolArray = NDArray[np.bool_]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePosixPath
 from typing import Final, Protocol
 
@@ -16,6 +16,7 @@ from trainmon.monitor.mapping import Mapped
 from trainmon.monitor.rows import MOST_CELLS, BoolArray, Rows, join_blocks
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.steps.tracker import Placed, StepTracker
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
 
 _RANK_NAME = re.compile(r"(?:^|[^a-z])rank[-_ =]?(\d{1,6})(?!\d)", re.IGNORECASE)

@@ -10,7 +10,7 @@ import math
 import queue
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import is_
 from pathlib import Path
@@ -35,6 +35,7 @@ from trainmon.monitor.watched import REJUDGE_S, WatchedRun, unjudged
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.reader import Lines
 from trainmon.tails.status import LogLine, ways_of
 

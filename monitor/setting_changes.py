@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact
 
 _MOST: Final = 200  # a log that tells another value with every line tells no settings

@@ -11,12 +11,13 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import PurePath
 
 from trainmon.monitor.thresholds import DEFAULTS, REST, Thresholds
 from trainmon.tails.formats.config_facts import config_facts
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 OWN_NAME = "trainmon.toml"

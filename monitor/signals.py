@@ -5,8 +5,9 @@ One table feeds detectors, inventory, charts, help and docs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from trainmon.tails.quick_dataclass import dataclass
 
 Priority = Literal["P0", "P1", "P2"]
 Reduction = Literal["mean_by_tokens", "max", "sum", "last", "none"]

@@ -6,7 +6,7 @@ them freely and must not modify them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
@@ -14,6 +14,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.logbook import Remark
 from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, IntArray, Note
 from trainmon.tails.status import FileStatus, LogLine
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 from trainmon.tails.text import printable
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from trainmon.tails.quick_dataclass import dataclass
 
 DEFAULTS: dict[str, float] = {
     "window": 100.0,

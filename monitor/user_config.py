@@ -10,11 +10,12 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from trainmon.tails.own_files import own_folder
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 TABLES: Final = ("alerts", "keys")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.tails.clock import Clock
 from trainmon.tails.formats.registry import detect
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.stretch import read_stretch
 
 # More points than this in the stretch are as many as a screen can tell apart: nothing is gained by reading again.

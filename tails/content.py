@@ -10,10 +10,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon.tails.opening import NotRegular, close, open_regular
+from trainmon.tails.quick_dataclass import dataclass
 
 HEAD_BYTES = 4096
 TAIL_BYTES = 1024

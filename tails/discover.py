@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon.tails.grouping import Group, group
@@ -15,6 +14,7 @@ from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, look
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
 from trainmon.tails.probe import silence, silent_mount
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import HYDRA, Folder, Found, Scan
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.target import Target, TargetError, TargetKind, parse

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.content import Content, Print
 from trainmon.tails.opening import NotRegular, close, explain, open_again, open_regular, show
+from trainmon.tails.quick_dataclass import dataclass
 
 HAND_OVER_S = 1.0  # the last lines may still go into the old file when the new one has its first
 GRACE_S = 10.0  # a writer may go on in a file that was renamed or deleted under it

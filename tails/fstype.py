@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from trainmon.tails.quick_dataclass import dataclass
 
 _MAX_STEPS = 4096  # components of a path, links followed; circles end here
 MOUNTINFO = Path("/proc/self/mountinfo")

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trainmon.tails.looks import look_at_name
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found
 
 _PART = re.compile(

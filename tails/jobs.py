@@ -6,13 +6,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from trainmon.tails.grouping import Group, group
 from trainmon.tails.looks import Doubt, Look, look_at_name
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found, Scan
 
 if TYPE_CHECKING:

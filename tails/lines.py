@@ -17,7 +17,8 @@ of its line. How the bytes are cut into feeds changes none of this.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from trainmon.tails.quick_dataclass import dataclass
 
 MAX_LINE_BYTES = 8 << 20  # a JSON record with lists by layer reaches megabytes; what is longer is no record
 HEAD_BYTES = 64 << 10

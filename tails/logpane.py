@@ -6,11 +6,12 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from trainmon.tails.content import file_blocks
 from trainmon.tails.lines import Chunk
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.status import LogLine
 from trainmon.tails.text import printable

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Literal
 
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.opening import NotRegular, close, open_regular
+from trainmon.tails.quick_dataclass import dataclass
 
 Role = Literal["stdout", "metrics", "rank", "config", "log"]
 

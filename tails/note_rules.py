@@ -7,9 +7,9 @@ apart (`teardown`), so that the first real cause stands out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import NoteKind
 
 _K = NoteKind

@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -23,6 +23,7 @@ from trainmon.tails import cache_folder
 from trainmon.tails.cache_folder import Draft, is_on
 from trainmon.tails.formats import registry
 from trainmon.tails.packing import Described, pack, unpack
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.reader import IntakeItem
 from trainmon.tails.record import Block, Fact, Note, Parsed, TimeKind
 from trainmon.tails.status import FileStatus, LogLine

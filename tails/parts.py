@@ -11,12 +11,12 @@ import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from trainmon.tails.content import HEAD_BYTES, RECENT_S, TAIL_BYTES, Print, read_at
 from trainmon.tails.opening import close, open_regular
+from trainmon.tails.quick_dataclass import dataclass
 
 MAX_PARTS = 100
 MAX_UNPACKED_BYTES = 16 << 30  # of one packed part: what is more is no log but a bomb

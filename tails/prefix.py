@@ -7,10 +7,10 @@ Launchers, schedulers and loggers each put something in front, one before the ot
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import TimeKind
 
 _ZONED = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"

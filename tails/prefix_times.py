@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.prefix import Prefix, read_prefix
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
 _CLOCK = lazy(r"(?<!\d)\d\d:\d\d:\d\d(?:[.,]\d+)?(?!\d)")

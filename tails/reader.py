@@ -8,7 +8,7 @@ import resource
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from trainmon.tails.clock import Clock
@@ -17,6 +17,7 @@ from trainmon.tails.ingest import Detect
 from trainmon.tails.inherited import owner_of
 from trainmon.tails.opening import NotRegular, close, explain, open_regular, show
 from trainmon.tails.preview import preview
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Parsed
 from trainmon.tails.status import FileStatus, LogLine
 from trainmon.tails.tail import Tail, TailUpdate

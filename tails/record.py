@@ -6,11 +6,13 @@ object a record would cost more than all the rest of the program together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trainmon.tails.quick_dataclass import dataclass
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -7,13 +7,14 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from trainmon.tails.fstype import Mount, read_mounts
 from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log
 from trainmon.tails.opening import explain, show
 from trainmon.tails.probe import silence, silent_mount
+from trainmon.tails.quick_dataclass import dataclass
 
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000

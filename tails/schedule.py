@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+
+from trainmon.tails.quick_dataclass import dataclass
 
 LEAST_S = 0.03  # a file that is written to without pause is not looked at more often
 MOST_LOOKS = 400  # a second, on the word of inotify: with many busy files each look finds several lines

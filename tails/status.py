@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from trainmon.tails.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from trainmon.tails.history import History
 from trainmon.tails.ingest import Detect, Ingest
 from trainmon.tails.logpane import LogPane, last_lines, read_lines
 from trainmon.tails.opening import show
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.status import FileStatus, LogLine
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from trainmon.tails.probe import silent_mount
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.address import Address, RemotePath, parse_remote
 
 

@@ -6,7 +6,9 @@ Several ranks may write theirs at once, each line behind its rank; chained excep
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from trainmon.tails.quick_dataclass import dataclass
 
 _START = re.compile(r"(?P<before>.*?)Traceback \(most recent call last\)(?::\s*$| ─+╮\s*$)")
 # ray.exceptions.RayTaskError(ValueError): ray::Worker.step() (pid=1, ip=...): the frames and the exception follow.

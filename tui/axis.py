@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from trainmon.monitor.compare.alignment import tokens_per_batch
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 from trainmon.tui.levels import thinned
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui import numbers
 from trainmon.tui.curve import Curve, draw_curve
 from trainmon.tui.glyphs import Glyphs

@@ -5,10 +5,11 @@ The same for all charts of a screen, so that what is seen on one can be looked u
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui import numbers
 from trainmon.tui.chart import Chart
 from trainmon.tui.levels import MOST_BINS

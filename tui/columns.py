@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui import numbers
 from trainmon.tui.curve import curve_of, spark_text
 from trainmon.tui.glyphs import Glyphs

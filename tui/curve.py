@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from trainmon.monitor.snapshot import SeriesView
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, IntArray
 from trainmon.tui.axis import Mapping
 from trainmon.tui.levels import thinned, window

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, TriageStep
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import NoteKind
 from trainmon.tui import numbers
 from trainmon.tui.chart import Chart

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.monitor.thresholds import DEFAULTS
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 from trainmon.tui.heat import LEVELS
 from trainmon.tui.levels import thinned

@@ -17,8 +17,8 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui.row import ALIVE, ENDED, FAILED, Row
 
 Predicate = Callable[[Row], bool]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.snapshot import State
+from trainmon.tails.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

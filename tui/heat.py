@@ -6,12 +6,11 @@ averaged away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.monitor.snapshot import SeriesView
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, IntArray
 from trainmon.tui.levels import thinned, window
 from trainmon.tui.raster import BoolArray, column_of

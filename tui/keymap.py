@@ -6,12 +6,13 @@ A key still means one thing on every screen: a setting that would break this is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from textual.binding import Binding, BindingType
 from textual.keys import KEY_ALIASES, KEY_TO_UNICODE_NAME, Keys, _character_to_key
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 from trainmon.tui.keys import KEYS, Key
 

@@ -5,9 +5,9 @@ A key means one thing wherever it works.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from textual.binding import Binding, BindingType
+
+from trainmon.tails.quick_dataclass import dataclass
 
 FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP = "fleet", "run", "triage", "evidence", "compare", "log", "help"
 ALERTS, INVENTORY, SIGNALS, LAYERS, EXPERTS = "alerts", "inventory", "signals", "layers", "experts"

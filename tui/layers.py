@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 from trainmon.tui.levels import thinned
 from trainmon.tui.order import natural

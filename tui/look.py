@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -13,6 +13,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.strip import Strip
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.palettes import DARK, FEW_DARK, FEW_LIGHT, LIGHT, Palette
 from trainmon.tui.span import Line, pad

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID, FIRST_SCREEN, Signal
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.monitor.thresholds import DEFAULTS
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 from trainmon.tui import numbers
 from trainmon.tui.axis import Mapping, mapping

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from trainmon.monitor.stats.poisson import upper_bound
+from trainmon.tails.quick_dataclass import dataclass
 
 FEW = 3.0  # alarms that the budget allows over the steps there are: from so many on it can be read off
 _TAIL = 10  # alarms that make a tail

@@ -13,7 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -35,6 +35,7 @@ from trainmon.monitor.watched import WatchedRun
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import IntakeItem, read_all
+from trainmon.tails.quick_dataclass import dataclass
 
 FEWEST_STEPS: Final = 300  # logged steps of a run that says anything about its noise
 FEWEST_FOR_WINDOW: Final = 2000  # losses from which on another window than the default is considered

@@ -7,11 +7,11 @@ healthy runs give at each scale.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.thresholds import DEFAULTS
+from trainmon.tails.quick_dataclass import dataclass
 
 SCALES: Final = (0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66)
 WINDOWS: Final = (50, 100, 200, 400)

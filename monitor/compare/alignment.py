@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
 Axis = Literal["tokens", "flops", "step", "time"]

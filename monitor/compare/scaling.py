@@ -7,11 +7,11 @@ answer is what they all say together (METRICS.md, "Comparing runs": a range, not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
 _FEWEST = 8

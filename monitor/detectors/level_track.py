@@ -6,7 +6,6 @@ import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.monitor.stats.sliding import COARSE, FINE, LEAST_WINDOW, median_bounds
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, IntArray
 
 _WORTH = 256  # fewer values than this are not worth looking at all at once ...

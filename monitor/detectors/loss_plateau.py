@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.slope import slope_test
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
 LOSS = SignalKey("loss.train")

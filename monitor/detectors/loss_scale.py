@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from trainmon.monitor.detectors.base import CheckView, Detector
@@ -25,6 +24,7 @@ from trainmon.monitor.detectors.common import (
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.quick_dataclass import dataclass
 
 SCALE = SignalKey("optim.loss_scale")
 SKIPS = SignalKey("count.skipped_steps")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from trainmon.monitor.amount import digits, named
 from trainmon.monitor.detectors.common import Found, Place, finding, place, resumed
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Mark
 
 HISTORY = 10  # samples: these rows come every 100 steps

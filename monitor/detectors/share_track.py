@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from trainmon.monitor.amount import amount, named
@@ -12,6 +11,7 @@ from trainmon.monitor.detectors.common import Found, Place, finding, numbers, pl
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
+from trainmon.tails.quick_dataclass import dataclass
 
 WINDOW = 100
 BACK = 3  # values in a row back at the level end a stretch

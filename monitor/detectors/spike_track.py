@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappush, heapreplace
 
 import numpy as np
@@ -19,6 +19,7 @@ from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.resolution import PrintResolution
 from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
 from trainmon.monitor.stats.sliding import FINE, LEAST_WINDOW, mad_bound, median_bounds
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, IntArray
 
 RECOVERED_OF = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from trainmon.monitor.engine import RunEngine
@@ -13,6 +13,7 @@ from trainmon.monitor.job.state import duration
 from trainmon.monitor.job.work import goodput, pace_by_job, risk_check, step_time_s, stride_of, work_at_risk
 from trainmon.monitor.slurm.fields import ENDED
 from trainmon.monitor.snapshot import Goodput, JobInfo, RunSnapshot, SeriesView, WorkAtRisk
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 _WAITS = ("PENDING", "REQUEUED", "REQUEUE_HOLD")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job.state import Pause
 from trainmon.monitor.snapshot import SeriesView, State
 from trainmon.monitor.stats.middle import median
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, Note, NoteKind
 
 _ENOUGH: Final = 2  # pauses of one kind, before the next one is expected

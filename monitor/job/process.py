@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from trainmon.monitor.job.state import JobState
 from trainmon.monitor.snapshot import JobInfo, State
 from trainmon.tails.clock import Clock
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 # Running and waiting for something come and go many times a second.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from trainmon.monitor.job.pauses import Expected
 from trainmon.monitor.job.state import JobState, Pulse, duration
 from trainmon.monitor.snapshot import State
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Note
 
 # A silence that a screen should explain: so many usual gaps long, and long enough for somebody to look twice.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.snapshot import State
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Note
 
 _VERDICT: Final[dict[State, Verdict]] = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from trainmon.monitor.finding import CheckResult, Verdict
 from trainmon.monitor.preflight.frameworks import Framework
+from trainmon.tails.quick_dataclass import dataclass
 
 FACTOR = 4.0  # METRICS.md: outside the range by 4x
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainmon.monitor.preflight.flatten import Flat, Value
+from trainmon.tails.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

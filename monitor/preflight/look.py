@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainmon.monitor.finding import CheckResult, Verdict, worst
@@ -17,6 +16,7 @@ from trainmon.monitor.preflight.measured import measure
 from trainmon.monitor.preflight.plan import Plan, plan_of, with_defaults
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.opening import NotRegular, open_regular
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 CONFIG_SUFFIXES = frozenset((".json", ".toml", ".yaml", ".yml", ".py", ".sh", ".sbatch", ".slurm", ".bash", ".args"))

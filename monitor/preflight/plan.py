@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainmon.monitor.preflight.flatten import Flat, Value
 from trainmon.tails.fact_names import FACT_NAMES
+from trainmon.tails.quick_dataclass import dataclass
 
 # Names beside those of tails.fact_names; lower case, the last part of a key, the surest first.
 _NAMES: dict[str, tuple[str, ...]] = {

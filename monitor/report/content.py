@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from trainmon.tails.clock import SystemClock
 from trainmon.tails.history import History
 from trainmon.tails.logpane import LineIndex, read_lines
 from trainmon.tails.own_files import write_output
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 from trainmon.tails.status import LogLine
 

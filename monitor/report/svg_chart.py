@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
 from trainmon.monitor.amount import digits
 from trainmon.monitor.text_chart import beyond_words, pieces, shown_range, thinned
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 from trainmon.tails.text import printable
 

@@ -7,12 +7,12 @@ A fault changes what a step measures, from `at` on. `FAULTS` maps each name to t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from trainmon.monitor.simulate.model import Effect, Step, card_gib
+from trainmon.tails.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

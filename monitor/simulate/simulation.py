@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from trainmon.monitor.simulate.model import RunModel, RunSpec, Step
 from trainmon.monitor.simulate.styles import WRITERS
 from trainmon.monitor.simulate.writers import Writer
 from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tails.quick_dataclass import dataclass
 
 __all__ = [
     "DEFAULT_RUNS",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from trainmon.monitor.sinks.event import AlertEvent
 from trainmon.monitor.sinks.worker import Say
 from trainmon.tails.clock import Clock
+from trainmon.tails.quick_dataclass import dataclass
 
 
 class SinkError(ValueError):

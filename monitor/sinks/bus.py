@@ -9,13 +9,14 @@ nothing. A fault that comes back within the cool-down is told when the cool-down
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from trainmon.monitor.finding import Episode, Incident
 from trainmon.monitor.sinks.event import AlertEvent, Kind, Rank, rank_of
 from trainmon.monitor.sinks.told import Name, Told
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, State
+from trainmon.tails.quick_dataclass import dataclass
 
 AGAIN_S: Final = 3600.0
 COOLDOWN_S: Final = 600.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Literal
 
 from trainmon.monitor.alerts import wakes_a_person
 from trainmon.monitor.document import episode_entry
 from trainmon.monitor.finding import Episode, Incident, Severity
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 Kind = Literal["opened", "louder", "again", "recovered", "withdrawn"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from trainmon.monitor.sinks.command import TIME_LIMIT_S
 from trainmon.monitor.sinks.event import LEVELS, Rank
 from trainmon.monitor.sinks.ping import INTERVAL_S
 from trainmon.monitor.sinks.terminal import WAYS
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 

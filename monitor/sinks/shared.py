@@ -15,7 +15,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -39,6 +38,7 @@ from trainmon.monitor.sinks.shared_book import (
 from trainmon.monitor.sinks.worker import Say
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.clock import Clock
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 LOOK_S: Final = 3.0

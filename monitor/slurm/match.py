@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from trainmon.monitor.slurm import fields
 from trainmon.monitor.slurm.chains import chains
 from trainmon.monitor.slurm.scheduler import Board
 from trainmon.monitor.snapshot import JobInfo
+from trainmon.tails.quick_dataclass import dataclass
 
 _HEAD_BYTES: Final = 64 << 10
 _TAIL_BYTES: Final = 16 << 10

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+
+from trainmon.tails.quick_dataclass import dataclass
 
 _PART = re.compile(r"%%|%(\d{0,9})([A-Za-z])")
 _HOSTS = re.compile(r"([^,\[]+)(?:\[([^\]]*)\])?")

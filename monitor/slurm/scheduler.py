@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,6 +13,7 @@ from trainmon.monitor.slurm import fields, sacct, squeue
 from trainmon.monitor.slurm.runner import NOT_FOUND, TIMED_OUT, Answer, LocalRunner, Runner, plainly
 from trainmon.monitor.snapshot import JobInfo
 from trainmon.tails.clock import Clock
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
 ROUND_S: Final = 60.0

@@ -18,7 +18,6 @@ stands is kept by `Attempt`, what is known of other writers by `Writers`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ import numpy as np
 from trainmon.monitor.rows import Rows, stack
 from trainmon.monitor.steps.attempt import Attempt
 from trainmon.monitor.steps.writers import Turn, Writers
+from trainmon.tails.quick_dataclass import dataclass
 
 # This many rows without a step and none with one: the log has no step, its rows are numbered.
 _STEPLESS_ROWS: Final = 16

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 from trainmon.monitor.counter import StepCounter
+from trainmon.tails.quick_dataclass import dataclass
 
 _NEAR_INTERVALS: Final = 8.0
 _REDRAW_INTERVALS: Final = 3.0

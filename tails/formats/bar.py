@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from trainmon.tails.formats.numbers import MULTIPLIERS, NUMBER, clock_seconds, is_absent, to_number, with_multiplier
+from trainmon.tails.quick_dataclass import dataclass
 
 _FRAME = re.compile(
     r"(?:^|(?<=[|\s]))(?P<n>\d[\d.]*[kMGT]?)(?:/(?P<total>\d[\d.]*[kMGT]?|\?)|(?= ?[A-Za-z]+ \[))(?: ?[A-Za-z]+)? "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from trainmon.tails.formats.bar import Bar, BarKind, end_of, postfix_of, read_bar
@@ -15,6 +14,7 @@ from trainmon.tails.formats.quick_bar import QuickFrame
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
 from trainmon.tails.formats.torchtune import LABEL as TUNE_LABEL
+from trainmon.tails.quick_dataclass import dataclass
 
 _STEP_KEYS = ("global_step", "step", "global step", "iteration", "iter")
 _EPOCH_OF = re.compile(r"epoch\s*[:=]?\s*[\[(]?\s*(\d+)(?:\s*/\s*(\d+))?", re.IGNORECASE)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import NAME_KEYS, VALUE_KEYS
 from trainmon.tails.formats.stamps import stamp_order
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.steps import is_training_key, says_eval, step_rank, word_set, words_of
 
 # Columns that tell runs or sources apart in a table that holds several.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trainmon.tails.formats.flat import EVAL_WORD, METRIC, is_plain, shape_of
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Template
+from trainmon.tails.quick_dataclass import dataclass
 
 _HEADING = re.compile(
     r"[\W_]{0,120}(?:(?:(?P<eval2>eval|evaluation|validation|test)[ _])?(?:[a-z]{2,20}[ _]){0,3}"

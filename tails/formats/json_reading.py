@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -30,6 +29,7 @@ from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.records import RecordReader
 from trainmon.tails.formats.stamps import parse_stamp, seconds_of
 from trainmon.tails.formats.struct_plan import Columns, Marks
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact, NoteKind, Parsed
 from trainmon.tails.steps import says_eval
 

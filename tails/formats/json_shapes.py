@@ -6,13 +6,13 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from trainmon.tails.formats.builder import mark_of
 from trainmon.tails.formats.cells import as_float, number_in
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 from trainmon.tails.steps import ranked_step_keys
 

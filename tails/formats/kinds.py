@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import NoteKind
 from trainmon.tails.steps import says_eval, word_set, words_of
 

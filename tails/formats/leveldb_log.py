@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+
+from trainmon.tails.quick_dataclass import dataclass
 
 BLOCK = 32 * 1024
 _HEADER = struct.Struct("<IHB")

@@ -7,10 +7,11 @@ The key of a number is the text between the value before it and itself. So one r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.values_first import values_first
+from trainmon.tails.quick_dataclass import dataclass
 
 # What looks like a number and is none: clocks, dates, versions, addresses, hexadecimal ids.
 _NOT_A_VALUE = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 from trainmon.tails.formats.digits import NumberAt
@@ -16,6 +15,7 @@ from trainmon.tails.formats.raw_values import Columns, RawValues
 from trainmon.tails.formats.skeleton import Skeleton, skeletons
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.prefix_times import PrefixTimes
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.steps import is_training_key
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")

@@ -7,12 +7,12 @@ frame that was read in full, and only if this expression finds in that frame wha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from trainmon.tails.formats.bar import Bar, postfix_of, read_bar
 from trainmon.tails.formats.flat import METRIC
 from trainmon.tails.formats.numbers import clock_seconds
 from trainmon.tails.prefix import Prefix, read_prefix
+from trainmon.tails.quick_dataclass import dataclass
 
 _VALUE = rb"(?>[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|inf))"
 QUICK_FRAME = re.compile(

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
 from trainmon.tails.formats.base import Format
+from trainmon.tails.quick_dataclass import dataclass
 
 _GROUP = "trainmon.formats"
 

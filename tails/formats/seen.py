@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from trainmon.tails.formats.cells import KEY_LIMIT
+from trainmon.tails.quick_dataclass import dataclass
 
 _DEPTH_LIMIT = 8
 

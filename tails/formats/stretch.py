@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from trainmon.tails.formats.places import Bulk, Loose, Places
 from trainmon.tails.formats.raw_values import RawValues
 from trainmon.tails.formats.skeleton import RowValues
 from trainmon.tails.prefix import NO_PREFIX, Prefix
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
 Known = tuple[Places | Loose, bytes, int, int]  # how it is read, the line, its offset and number

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from trainmon.tails.formats.builder import mark_of
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, FloatArray, IntArray, Mark, MarkArray, TimeKind
 
 # A block of many keys that few rows carry is cut early: cells, not bytes, are what it costs.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainmon.tails.formats.numbers import MULTIPLIERS, NUMBER, is_absent, to_number, with_multiplier
+from trainmon.tails.quick_dataclass import dataclass
 
 # In a template the text around a number is fixed, so the number can be matched loosely; but atomically, or a line
 # that fits all but its end would be tried in every way its numbers can be cut.

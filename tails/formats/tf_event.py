@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trainmon.tails.formats.protobuf_wire import (
     FIXED32,
@@ -18,6 +17,7 @@ from trainmon.tails.formats.protobuf_wire import (
     text,
     varint,
 )
+from trainmon.tails.quick_dataclass import dataclass
 
 _EVENT_WALL, _EVENT_STEP, _EVENT_SUMMARY = 1, 2, 5
 _VALUE_TAG, _VALUE_SIMPLE, _VALUE_TENSOR = 1, 2, 8

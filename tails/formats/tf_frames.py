@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.tails.formats.crc32c import crc_of, masked_crcs
+from trainmon.tails.quick_dataclass import dataclass
 
 HEADER, FOOTER = 12, 4
 _LENGTH = struct.Struct("<Q")

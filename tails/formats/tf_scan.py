@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from trainmon.tails.formats.stamps import epoch_seconds
 from trainmon.tails.formats.table import Batch
 from trainmon.tails.formats.tf_event import parse_event
 from trainmon.tails.formats.tf_frames import FOOTER, HEADER, Frames
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Mark, MarkArray
 
 _WALL, _STEP, _SUMMARY = 0x09, 0x10, 0x2A

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from trainmon.tails.formats.crc32c import contributions, mask
 from trainmon.tails.formats.protobuf_wire import FIXED64, LENGTH, VARINT, WireError, fields
 from trainmon.tails.formats.tf_event import Event, parse_event
 from trainmon.tails.formats.tf_frames import FOOTER, HEADER
+from trainmon.tails.quick_dataclass import dataclass
 
 _PARTS = [(1, FIXED64), (2, VARINT), (5, LENGTH)]  # of an event, in the order in which writers write them
 _WALL_PLACE, _WALL_BYTES = 1, 8

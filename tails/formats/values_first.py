@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.quick_dataclass import dataclass
 
 _WORDS = r"(?!at\b|after\b|in\b|of\b)[A-Za-z%][\w/%]*(?:[ _](?!at\b|after\b|in\b)[A-Za-z][\w/%]*){0,3}"
 _ITEM = rf"(?:{NUMBER})\s?(?:\((?:{_WORDS})\)|{_WORDS})"

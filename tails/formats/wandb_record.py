@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from trainmon.tails.formats.json_text import tolerant
@@ -18,6 +18,7 @@ from trainmon.tails.formats.protobuf_wire import (
     varint,
     zigzag,
 )
+from trainmon.tails.quick_dataclass import dataclass
 
 # Record.record_type
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT, _PREEMPTING = 2, 5, 7, 17, 18, 23

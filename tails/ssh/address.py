@@ -7,7 +7,8 @@ begin with ``-`` (an ssh configuration may hand both to a shell, as ``%h`` and `
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from trainmon.tails.quick_dataclass import dataclass
 
 _HOST = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\])"
 _USER = r"[A-Za-z0-9_][A-Za-z0-9_.+=@-]*"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import re
 import zlib
-from dataclasses import dataclass
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.frame import BadAnswer
 
 MAX_CHUNK_BYTES = 1 << 20

@@ -6,9 +6,9 @@ import errno
 import stat
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.answer import (
     Entry,
     Piece,

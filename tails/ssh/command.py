@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.options import SshOptions
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from trainmon.tails.quick_dataclass import dataclass
 
 HEADER_BYTES = 20
 MAX_PAYLOAD_BYTES = 2 << 20

@@ -7,10 +7,10 @@ import os
 import stat
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
-from dataclasses import dataclass
 from typing import TypeVar
 
 from trainmon.tails.looks import HEAD_BYTES, Doubt, content_looks_like_log
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Child, Folder, Found, Scan, is_walked
 from trainmon.tails.ssh.answer import Piece, Status
 from trainmon.tails.ssh.ask import Ask, AskListing, AskMatches, AskPiece, HostDownError, Listing

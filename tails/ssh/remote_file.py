@@ -16,10 +16,10 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from trainmon.tails.follow import FileEvent
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.answer import Status
 from trainmon.tails.ssh.frame import BadAnswer
 

@@ -12,12 +12,12 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TypeVar
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.opening import explain, show
 from trainmon.tails.parts import Part, may_have_parts, parts_among
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.ssh.answer import Piece, Status
 from trainmon.tails.ssh.ask import Ask, AskBeside, AskPiece, HostDownError, is_gone

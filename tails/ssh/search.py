@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainmon.tails.grouping import Group, group
 from trainmon.tails.inherited import LEVELS_UP, SETTINGS_NAME
 from trainmon.tails.jobs import JobSource, chained_groups, job_groups
 from trainmon.tails.looks import Doubt, Look, look_at_name
 from trainmon.tails.opening import show
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found, Scan
 from trainmon.tails.ssh.address import Address, RemotePath
 from trainmon.tails.ssh.ask import MAX_MATCHES, HostDownError

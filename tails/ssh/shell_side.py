@@ -10,9 +10,9 @@ from __future__ import annotations
 import errno
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from trainmon.tails.clock import Clock
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.answer import Piece, Status, number, piece_of, settled, stat_or_errno, status_of
 from trainmon.tails.ssh.frame import BadAnswer, Frame, word
 from trainmon.tails.ssh.remote_file import Question, RemoteFile

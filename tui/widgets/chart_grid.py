@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.segment import Segment
 from textual import events
@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from trainmon.monitor.finding import Verdict
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui.arrange import Place, arrange
 from trainmon.tui.chart import Chart, draw_chart, draw_title, plot_offset
 from trainmon.tui.chart_view import ChartView, Stretch, whole_of
