@@ -18,7 +18,8 @@ from time import process_time
 import numpy as np
 
 from benchmarks.timing import interleaved
-from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.detectors.spike_rule import SpikeRule
+from trainmon.monitor.detectors.spike_track import SpikeTrack
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.robust_score import EPS, NORMAL
 from trainmon.monitor.stats.rolling_robust import RollingRobust

@@ -24,7 +24,8 @@ from trainmon.monitor.detectors.common import (
 )
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
 from trainmon.monitor.detectors.meant import MeantChanges
-from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.detectors.spike_rule import SpikeRule
+from trainmon.monitor.detectors.spike_track import SpikeTrack
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds

@@ -8,23 +8,22 @@ from typing import ClassVar
 
 import numpy as np
 
+from trainmon.monitor.detectors.bad_run import BadRun
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import Found, Place, finding, in_order, place, result, seen, tell, verdict_of
-from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
+from trainmon.monitor.detectors.loss_neighbours import COMPANIONS, Neighbours
+from trainmon.monitor.detectors.sparse_column import SparseColumn
+from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 
 LOSS = SignalKey("loss.train")
 GRAD = SignalKey("grad.norm")
-# Numbers that a trainer writes beside the loss of a step: when they are there, so was the step.
-COMPANIONS = ("grad.", "optim.lr", "optim.loss_scale", "sys.", "device.", "count.", "moe.", "loss.", "param.")
 VANISHING = ("grad.norm", "optim.lr")  # only with these is a missing loss noticed: they come once a step
 GAPS_OF_HISTORY = 5
 # These go with the loss when it is lost: their absence beside a NaN does not make the row one of another table.
 LOST_WITH_IT = ("loss.", "grad.", "param.", "tensor.", "update.")
-MOST_NEIGHBOURS = 8
-TOGETHER = 3
 MOST_HELD = 200
 
 
@@ -49,10 +48,10 @@ class LossNonFinite(Detector):
         super().__init__(limits, facts)
         self.fail_run = int(limits["nonfinite.fail_run"])
         self.runs = {
-            "nonfinite": _BadRun("nonfinite", 1, self.fail_run),
-            "null": _BadRun("null_loss", int(limits["vanished.records"]), int(limits["vanished.records"])),
-            "zero": _BadRun("zero_loss", int(limits["zeroed.records"]), int(limits["zeroed.records"])),
-            "vanished": _BadRun("vanished", int(limits["vanished.records"]), int(limits["vanished.records"])),
+            "nonfinite": BadRun("nonfinite", 1, self.fail_run),
+            "null": BadRun("null_loss", int(limits["vanished.records"]), int(limits["vanished.records"])),
+            "zero": BadRun("zero_loss", int(limits["zeroed.records"]), int(limits["zeroed.records"])),
+            "vanished": BadRun("vanished", int(limits["vanished.records"]), int(limits["vanished.records"])),
         }
         self.good = 0
         self.nonzero = 0
@@ -61,8 +60,8 @@ class LossNonFinite(Detector):
         self.gap = 0
         self.longest_gap = 0
         self.with_others = False
-        self.neighbours = _Neighbours()
-        self.sparse = _Sparse()
+        self.neighbours = Neighbours()
+        self.sparse = SparseColumn()
         self.attempt: int | None = None
 
     def update(self, frame: Frame) -> Iterable[Finding]:
@@ -268,170 +267,3 @@ class LossNonFinite(Detector):
             count = seen(view, "loss.train")
             return result(self, Verdict.NO_DATA, f"logged {count:,} times, never as a number (null)")
         return result(self, Verdict.PASS, f"{self.good:,} values, all finite", used=used)
-
-
-class _Sparse:
-    """Whether the loss is logged on every so many rows of a table that fills the others with NaN or null.
-
-    Told from the first three good values: as many rows without one between the first and the second as between the
-    second and the third. `period`: so many (0: the loss is on every row), None while it is not known; until then what
-    was bad is held back, with the good values between (named "").
-    """
-
-    def __init__(self) -> None:
-        self.period: int | None = None
-        self.gap = 0
-        self.held: list[tuple[str, Place]] = []
-        self._gaps: list[int] = []
-        self._good = 0
-
-    def is_gap(self, name: str, at: Place) -> bool:
-        """One more row without a loss: whether it may be a gap."""
-        self.gap += 1
-        if self.period is None:
-            self.held.append((name, at))
-            return True
-        return self.gap <= self.period
-
-    def good(self, at: Place) -> list[tuple[str, Place]]:
-        """A good value; gives what was held back and were no gaps."""
-        gap, self.gap = self.gap, 0
-        if self.period is not None:
-            return []
-        self._good += 1
-        self.held.append(("", at))
-        if self._good == 1:
-            return []
-        self._gaps.append(gap)
-        if not gap or len(set(self._gaps)) > 1:
-            return self.dense()
-        if len(self._gaps) == 2:
-            self.period, self.held = gap, []
-        return []
-
-    def dense(self) -> list[tuple[str, Place]]:
-        """The loss is on every row, as far as can be told: gives what was held back."""
-        if self.period is None:
-            self.period = 0
-        held, self.held = self.held, []
-        return held
-
-
-class _Neighbours:
-    """Keys of any name that stand on the loss's own rows: where they are, a step was logged.
-
-    A table that fills its gaps with NaN has the held-out loss on rows of its own; a progress bar repeats it on each.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[SignalKey, list[int]] = {}  # rows with a finite loss, rows at all
-
-    def meet(self, frame: Frame) -> None:
-        """Makes keys known: the first few that the log gives a number."""
-        if len(self._seen) >= MOST_NEIGHBOURS:
-            return
-        new = [
-            (int(rows[0]), key)
-            for key, values in frame.columns.items()
-            if key != LOSS and key not in self._seen and not key.signal.startswith(("progress.", *COMPANIONS))
-            if len(rows := np.flatnonzero(np.isfinite(values)))
-        ]
-        for _, key in sorted(new, key=lambda pair: pair[0])[: MOST_NEIGHBOURS - len(self._seen)]:
-            self._seen[key] = [0, 0]
-
-    def finite(self, frame: Frame) -> list[tuple[SignalKey, list[bool]]]:
-        """For each key whether it has a number on each row."""
-        return [(key, np.isfinite(frame.columns[key]).tolist()) for key in self._seen if key in frame.columns]
-
-    def all_good(self, frame: Frame) -> None:
-        """The loss is finite on every row."""
-        for key, counts in self._seen.items():
-            if key in frame.columns:
-                many = int(np.isfinite(frame.columns[key]).sum())
-                counts[0] += many
-                counts[1] += many
-
-    def learn(self, near: list[tuple[SignalKey, list[bool]]], row: int, mark: int, *, is_near: bool) -> None:
-        """One more row; one whose loss is not finite beside its neighbours does not count against them."""
-        if is_near:
-            return
-        for key, finite in near:
-            if finite[row]:
-                counts = self._seen[key]
-                counts[0] += mark == Mark.NUMBER
-                counts[1] += 1
-
-    def tell(self, near: list[tuple[SignalKey, list[bool]]], row: int) -> bool:
-        """Whether a key that comes with the loss is there on `row`."""
-        return any(
-            finite[row] and self._seen[key][0] >= TOGETHER and 10 * self._seen[key][0] >= 9 * self._seen[key][1]
-            for key, finite in near
-        )
-
-
-class _BadRun:
-    """Bad values in a row: opened at `open_at`, a FAIL at `fail_at`."""
-
-    def __init__(self, kind: str, open_at: int, fail_at: int) -> None:
-        self.kind, self.open_at, self.fail_at = kind, open_at, fail_at
-        self.count = 0
-        self.first: Place | None = None
-        self.last: Place | None = None
-        self.opened = False
-        self.severity = Severity.WARN
-        self.what = ""
-
-    @staticmethod
-    def words(x: float) -> str:
-        """The value as the log means it."""
-        return "NaN" if x != x else ("Inf" if x > 0 else "-Inf")
-
-    def hit(self, at: Place, row: int, found: Found) -> None:
-        """One more bad value."""
-        if not self.count:
-            self.first = at
-            self.severity = Severity.WARN
-        self.count += 1
-        self.last = at
-        if self.count < self.open_at:
-            return
-        louder = self.count == self.fail_at
-        if self.count >= self.fail_at:
-            self.severity = Severity.FAIL
-        first = self.first or at
-        if not self.opened or louder:
-            self.what = self._what(first, at)
-            action: Action = "grow" if self.opened else "open"
-            found.append((row, finding(action, self.kind, LOSS, self.severity, at, self.what, first=first)))
-            self.opened = True
-
-    def so_far(self) -> str:
-        """In words, up to the last bad value."""
-        return self.what if self.first is None or self.last is None else self._what(self.first, self.last)
-
-    def _what(self, first: Place, at: Place) -> str:
-        name = {
-            "nonfinite": f"loss is {self.words(at.value)}",
-            "null_loss": "loss is null",
-            "zero_loss": "loss is exactly 0.0 beside a gradient norm that is not finite or not there",
-            "vanished": "loss is no longer logged while the other numbers of a step are",
-        }[self.kind]
-        lasting = f", {self.count:,} records in a row" if self.count > 1 else ""
-        return f"{name} from step {first.step:.15g}{lasting}"
-
-    def end(self, at: Place, row: int, found: Found) -> None:
-        """A good value."""
-        if self.opened:
-            if self.last is not None and self.count > 1:
-                self.what = self.so_far()
-                found.append(
-                    (row, finding("grow", self.kind, LOSS, self.severity, self.last, self.what, first=self.first))
-                )
-            found.append((row, finding("recover", self.kind, LOSS, self.severity, at, self.what, first=self.first)))
-        self.forget()
-
-    def forget(self) -> None:
-        """Begins anew."""
-        self.count = 0
-        self.opened = False
-        self.first = self.last = None

@@ -10,7 +10,8 @@ from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import Found, Rl, in_order, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.heldout_trend import HELD_OUT
 from trainmon.monitor.detectors.recurrence import Recurrence
-from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.detectors.spike_rule import SpikeRule
+from trainmon.monitor.detectors.spike_track import SpikeTrack
 from trainmon.monitor.finding import CheckResult, Finding, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
@@ -41,6 +42,7 @@ def loss_rule(limits: Thresholds) -> SpikeRule:
         fail_rise=limits["shift.fail"],
         noun="loss",
         minds_changes=True,
+        follows_falls=True,
     )
 
 
@@ -56,7 +58,8 @@ class LossSpike(Detector):
     formula: ClassVar[str] = (
         "z_t = 0.6745 (u_t - median W_t) / (MAD W_t + eps), u = log(x + eps), W_t: the `window` unflagged values "
         "before t; a spike: z_t > spike.z and x_t > (1 + spike.relative) exp(median); alone a WARN from "
-        "spike.lone_z or spike.lone_ratio times the median"
+        "spike.lone_z or spike.lone_ratio times the median; where the window falls steeply, u_t is also held against "
+        "its trend: z_t of u_t - median(u_t-10 .. u_t-1) among the last 50 of these"
     )
     source: ClassVar[str] = (
         "METRICS.md D6 and METRICS.md, smallest faults; Deng, Reading a Pretraining Run (2026), robust spike "

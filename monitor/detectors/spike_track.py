@@ -3,77 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import field
-from heapq import heappush, heapreplace
+from dataclasses import replace
 
 import numpy as np
 
 from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
 from trainmon.monitor.detectors.heldout_trend import HeldOutTrend
 from trainmon.monitor.detectors.meant import MeantChanges
-from trainmon.monitor.finding import Action, Finding, Severity
+from trainmon.monitor.detectors.open_spike import OpenSpike
+from trainmon.monitor.detectors.spike_bulk import highest_rise, may_be_out
+from trainmon.monitor.detectors.spike_loudness import Loudness
+from trainmon.monitor.detectors.spike_rule import SpikeRule
+from trainmon.monitor.finding import Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.local_level import LocalLevel, local_level
 from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.resolution import PrintResolution
 from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
-from trainmon.monitor.stats.sliding import FINE, LEAST_WINDOW, mad_bound, median_bounds
-from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.record import FloatArray, IntArray
+from trainmon.monitor.stats.sliding import LEAST_WINDOW
 
-RECOVERED_OF = 10
-RECOVERED = 8
 OUT_IN_ALL = 3  # two values out in a row, or so many before it has recovered, are a warning at any score
-HABIT = 10  # a run that jumped so often by as much and came straight back does so: told, but no warning
 HELD = 5  # so many values in a row far below the level are a new level, not dropped batches
 _WORTH = 256  # fewer values than this are not worth looking at all at once ...
 _MOST = 16384
 _FEW = 16  # ... nor when one in so many may be out
-_MANY = 64  # when more than one in so many may be out, nearer bounds and the spread are looked at too
 _STRETCH = 64
 ACCEPT_AFTER = 3  # a level that lasts so many times the recovery time is the new level
-
-
-@dataclass(frozen=True, slots=True)
-class SpikeRule:
-    """Cut-offs. `relative` is the least rise over the median (0.10 = +10%), `recovery_*` R of METRICS.md.
-
-    A single value that is back at once is told and no warning below both `lone_z` and `lone_ratio` (value over median).
-    `minds_changes`: a new level below `fail_rise` that begins where the work of a step was changed is a note.
-    """
-
-    window: int
-    z: float
-    relative: float
-    min_history: int
-    recovery_steps: float
-    recovery_values: float
-    lone_is_info: bool = False
-    lone_z: float = 8.5
-    lone_ratio: float = 1.5
-    fail_rise: float = 0.25
-    noun: str = "loss"
-    minds_changes: bool = False
-
-
-@dataclass(slots=True)
-class _Open:
-    """A spike that has not recovered. `band` is the highest u that counts as back inside."""
-
-    first: Place
-    level: float
-    band: float
-    severity: Severity
-    worst: float
-    last: Place
-    what: str
-    out: int = 1
-    values: int = 1
-    failed: bool = False
-    is_meant: bool = False
-    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECOVERED_OF))
-    above: deque[float] = field(default_factory=lambda: deque(maxlen=100))
 
 
 class SpikeTrack:
@@ -94,11 +50,11 @@ class SpikeTrack:
         self.judged = 0
         self.ratio_steps = 0
         self.flags: list[int] = []
-        self.open: _Open | None = None
+        self.open: OpenSpike | None = None
         self.meant = MeantChanges() if rule.minds_changes else None
         self.held_out = HeldOutTrend() if rule.minds_changes else None
         self._held: list[tuple[int, Place, float]] = []
-        self._largest: list[float] = []  # a heap of the scores of the HABIT largest spikes
+        self._loudness = Loudness(rule)
         self._attempt: int | None = None
         self._last_step = math.nan
         self._last_value = math.nan
@@ -159,7 +115,7 @@ class SpikeTrack:
         if self._attempt is not None and not resumed(self._last_step, first_step):
             self.score.robust.clear()
             self.open = None
-            self._largest.clear()
+            self._loudness.forget()
         if self.open is not None and first_step <= self.open.first.step:
             self.open = None  # a roll-back past the spike leaves it behind
         self._held.clear()
@@ -179,52 +135,23 @@ class SpikeTrack:
         if n < _WORTH:
             return 0
         known = np.concatenate([robust.values(), own.logs[start : start + n]])
-        low, candidates = self._candidates(known, n)
+        low, candidates = may_be_out(known, self.rule, self._rise_log)
         if len(candidates) > n // _FEW:
             return 0
         for at in candidates.tolist():
             robust.load(known[at : at + window].tolist())
-            u = float(known[at + window])
-            rise = u - robust.median
-            if (rise > self._rise_log or rise < -self._rise_log) and not self._quiet(u):
+            if self._out(float(known[at + window])) is not None:
                 n = at
                 break
-        self._find_highest(known, (known[window:] - low)[:n], step)
+        rise, where = highest_rise(known, (known[window:] - low)[:n], robust, self.highest_rise)
+        if where >= 0:
+            robust.load(known[where : where + window].tolist())
+            self._keep_highest(rise, float(step[where]))
         robust.load(known[n : n + window].tolist())
         if n:
             self.judged += n
             self._last_step, self._last_value = float(step[n - 1]), float(xs[n - 1])
         return n
-
-    def _candidates(self, known: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
-        """(n,) lower bounds of the medians, and which of the n values behind the first window may be out."""
-        window, size = self.rule.window, self._rise_log
-        us = known[window:]
-        low, high = median_bounds(known, window)
-        candidates = np.flatnonzero((us - low > size) | (us - high < -size))
-        if len(candidates) <= n // _MANY:
-            return low, candidates
-        low, high = median_bounds(known, window, FINE)
-        rise = np.maximum(us - low, high - us)
-        limit = NORMAL * rise / self.rule.z - EPS  # as `RobustScore.above` has it
-        candidates = np.flatnonzero((rise > size) & (limit * (1 + 1e-9) > mad_bound(known, window)))
-        return low, candidates
-
-    def _find_highest(self, known: FloatArray, most: FloatArray, steps: FloatArray) -> None:
-        """The first of the largest rises; `most` bounds them from above."""
-        robust, window = self.score.robust, self.rule.window
-        best, where = self.highest_rise, -1
-        hopeful = np.flatnonzero((most >= best) & (most > self.highest_rise))
-        for at in hopeful[np.argsort(-most[hopeful], kind="stable")].tolist():
-            if most[at] < best:
-                break
-            robust.load(known[at : at + window].tolist())
-            rise = float(known[at + window]) - robust.median
-            if rise > best or (rise == best and -1 < at < where):
-                best, where = rise, at
-        if where >= 0:
-            robust.load(known[where : where + window].tolist())
-            self._keep_highest(best, float(steps[where]))
 
     def _run(self, frame: Frame, own: Finite, start: int, end: int, found: Found) -> None:
         where = slice(start, end)
@@ -254,16 +181,30 @@ class SpikeTrack:
             rise = u - robust.median
             if rise > self.highest_rise:
                 self._keep_highest(rise, step)
-            size = self._rise_log if self.score.log else self._size
-            if (rise > size or rise < -size) and not self._quiet(u):
-                self._flag(frame, row, u, x, found)
-            else:
+            out = self._out(u)
+            if out is None:
                 robust.update(u)
+            else:
+                self._flag(frame, row, u, x, out, found)
 
-    def _quiet(self, u: float) -> bool:
-        """Whether `u` is neither a spike nor a drop: the size rule first, then D6 without working out D."""
-        distance = abs(u - self.score.robust.median)
-        return distance <= self._size or not self.score.above(distance, self.rule.z)
+    def _out(self, u: float) -> LocalLevel | None:
+        """What `u` is a spike or a drop against, None where it is neither.
+
+        The median of the window and its spread: the size rule first, then D6 without working out D. Where the window
+        falls steeply, which widens its spread, also the trend, for what jumps up from the value before.
+        """
+        robust, size = self.score.robust, self._rise_log if self.score.log else self._size
+        rise = u - robust.median
+        is_out = (rise > size or rise < -size) and self.score.above(abs(rise), self.rule.z)
+        usual = LocalLevel(robust.median, self.score.spread) if is_out else None
+        if not self.rule.follows_falls or not self.score.log or not robust or u - robust.newest <= size:
+            return usual
+        local = local_level(robust.values(), robust.median, robust.mad, self.score.floor)
+        if local is None or u - local.expected <= size or local.score(u) <= self.rule.z:
+            return usual
+        if usual is None:
+            return local
+        return usual if usual.score(u) >= local.score(u) else replace(local, falls=False)
 
     def _keep_highest(self, rise: float, step: float) -> None:
         """Remembers the largest rise and its score, for the report."""
@@ -285,22 +226,21 @@ class SpikeTrack:
         for x in kept:
             self.score.robust.update(x)
 
-    def _flag(self, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
+    def _flag(self, frame: Frame, row: int, u: float, x: float, usual: LocalLevel, found: Found) -> None:
         at = place(frame, row, x)
-        if u < self.score.robust.median:
+        if u < usual.expected:
             self._held.append((row, at, u))
             return
-        median, spread = self.score.robust.median, self.score.spread
-        z, ratio = self._score(u, x)
-        level = self.level
-        severity = Severity.WARN if self._is_loud(z, ratio) else Severity.INFO
-        band = median + max(self._size, self.rule.z * spread / NORMAL)
+        level = math.exp(usual.expected) if self.score.log else usual.expected
+        z, ratio = usual.score(u), x / level if level > 0 else math.inf
+        severity = Severity.WARN if self._is_loud(usual, u) else Severity.INFO
+        band = usual.expected + max(self._size, self.rule.z * usual.spread / NORMAL)
         what = f"{self.rule.noun} rose from {level:.4g} to {x:.4g} at step {at.step:.15g} (z {z:.1f})"
         change = self.meant.just_before(at.step, row) if self.meant is not None and self.score.log else ""
         if change:
             what += f"; there {change}"
             severity = severity if ratio >= 1 + self.rule.fail_rise else Severity.INFO
-        self.open = _Open(at, median, band, severity, x, at, what, is_meant=bool(change))
+        self.open = OpenSpike(at, usual, band, severity, x, at, what, is_meant=bool(change))
         self.open.recent.append(False)
         self.open.above.append(u)
         self.flags.append(row)
@@ -308,24 +248,10 @@ class SpikeTrack:
         detail: dict[str, float | str] = {"z": z, "ratio": ratio, "level": level}
         found.append((row, finding("open", "spike", self.key, severity, at, what, detail=detail)))
 
-    def _score(self, u: float, x: float) -> tuple[float, float]:
-        """(z of D6, value over the median)."""
-        level = self.level
-        z = NORMAL * (u - self.score.robust.median) / (self.score.spread + EPS)
-        return z, x / level if level > 0 else math.inf
-
-    def _is_loud(self, z: float, ratio: float) -> bool:
-        """Whether one value alone is worth a warning. Asked once a value: it remembers the largest scores."""
-        if self.rule.lone_is_info:
-            return False
-        largest = self._largest
-        is_habit = len(largest) == HABIT and largest[0] >= z
-        if len(largest) < HABIT:
-            heappush(largest, z)
-        elif not is_habit:
-            heapreplace(largest, z)
-        is_large = z >= self.rule.lone_z or (self.score.log and ratio >= self.rule.lone_ratio)
-        return is_large and not is_habit
+    def _is_loud(self, usual: LocalLevel, u: float) -> bool:
+        """Whether the one value `u` is worth a warning. By a trend only the score says so: it is a guess."""
+        ratio = math.exp(u - usual.expected) if self.score.log and not usual.falls else 0.0
+        return self._loudness.is_loud(usual.score(u), ratio)
 
     def _plain_ratio(self, u: float) -> bool:
         """The plain ratio: above 2.5x the median of the window without its last 10 values."""
@@ -340,7 +266,8 @@ class SpikeTrack:
             return
         # Values far below were held back: lone ones are drops, several in a row a new level.
         self.judged += 1
-        if u < self.score.robust.median and not self._quiet(u):
+        out = self._out(u)
+        if out is not None and u < out.expected:
             self._held.append((row, place(frame, row, x), u))
             if len(self._held) >= HELD:
                 for _, _, held in self._held:
@@ -355,12 +282,12 @@ class SpikeTrack:
             )
             found.append((row, finding("open", "drop", self.key, Severity.INFO, at, what)))
             found.append((row, finding("recover", "drop", self.key, Severity.INFO, at, what)))
-        if self._quiet(u):
+        if out is None:
             self.score.robust.update(u)
         else:
-            self._flag(frame, row, u, x, found)
+            self._flag(frame, row, u, x, out, found)
 
-    def _go_on(self, spike: _Open, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
+    def _go_on(self, spike: OpenSpike, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
         self.judged += 1
         spike.values += 1
         inside = u <= spike.band
@@ -368,11 +295,11 @@ class SpikeTrack:
         step = float(frame.steps[row])
         if inside:
             self.score.robust.update(u)
-            if sum(spike.recent) >= RECOVERED:
+            if spike.is_back:
                 if spike.last.step != spike.first.step:
-                    found.append((row, self._said("grow", spike, spike.last, spike.what)))
+                    found.append((row, spike.said("grow", self.key, spike.last)))
                 at = place(frame, row, x)
-                found.append((row, self._said("recover", spike, at, spike.what)))
+                found.append((row, spike.said("recover", self.key, at)))
                 self.open = None
                 return
         else:
@@ -382,16 +309,17 @@ class SpikeTrack:
             spike.last = place(frame, row, x)
             spike.above.append(u)
             louder = spike.severity is Severity.INFO and not self.rule.lone_is_info
-            louder = louder and not (spike.is_meant and u < spike.level + math.log1p(self.rule.fail_rise))
-            louder = louder and (in_a_row or spike.out >= OUT_IN_ALL or self._is_loud(*self._score(u, x)))
+            louder = louder and not (spike.is_meant and u < spike.usual.expected + math.log1p(self.rule.fail_rise))
+            is_long = (in_a_row or spike.out >= OUT_IN_ALL) and not spike.usual.falls
+            louder = louder and (is_long or self._is_loud(spike.usual, u))
             if x > spike.worst or louder:
                 spike.worst = max(x, spike.worst)
                 if louder:
                     spike.severity = Severity.WARN
-                found.append((row, self._said("grow", spike, spike.last, spike.what)))
+                found.append((row, spike.said("grow", self.key, spike.last)))
         self._judge_length(spike, frame, row, step, x, found)
 
-    def _judge_length(self, spike: _Open, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
+    def _judge_length(self, spike: OpenSpike, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
         rule = self.rule
         lasted = step - spike.first.step
         if lasted < rule.recovery_steps or spike.values < rule.recovery_values:
@@ -399,36 +327,33 @@ class SpikeTrack:
         if not spike.failed and not rule.lone_is_info:
             spike.failed = True
             level = median(spike.above)
-            if spike.is_meant and level - spike.level < math.log1p(rule.fail_rise):
+            if spike.is_meant and level - spike.usual.expected < math.log1p(rule.fail_rise):
                 self._accept(spike, place(frame, row, x), row, found)
                 return
             # A level that settled below the shift's FAIL is the business of `loss.shift`, which says so.
-            if not self.score.log or level - spike.level >= math.log1p(rule.fail_rise):
+            if not self.score.log or level - spike.usual.expected >= math.log1p(rule.fail_rise):
                 softer = self.held_out.no_worse(spike.first.step, step, row) if self.held_out is not None else ""
                 spike.severity = Severity.WARN if softer else Severity.FAIL
                 spike.what += f" and has not recovered after {lasted:.15g} steps{softer}"
-                found.append((row, self._said("grow", spike, place(frame, row, x), spike.what)))
+                found.append((row, spike.said("grow", self.key, place(frame, row, x))))
         if lasted >= ACCEPT_AFTER * rule.recovery_steps and spike.values >= ACCEPT_AFTER * rule.recovery_values:
             self.score.robust.clear()
             for u in spike.above:
                 self.score.robust.update(u)
-            found.append((row, self._said("grow", spike, spike.last, spike.what)))
+            found.append((row, spike.said("grow", self.key, spike.last)))
             self.open = None
 
-    def _accept(self, spike: _Open, at: Place, row: int, found: Found) -> None:
+    def _accept(self, spike: OpenSpike, at: Place, row: int, found: Found) -> None:
         """The level that an expected change has brought is the level from now on."""
         self.score.robust.clear()
         for u in spike.above:
             self.score.robust.update(u)
-        found.append((row, self._said("grow", spike, spike.last, spike.what)))
-        found.append((row, self._said("recover", spike, at, spike.what)))
+        found.append((row, spike.said("grow", self.key, spike.last)))
+        found.append((row, spike.said("recover", self.key, at)))
         self.open = None
-
-    def _said(self, action: Action, spike: _Open, at: Place, what: str) -> Finding:
-        return finding(action, "spike", self.key, spike.severity, at, what, first=spike.first)
 
     def finish(self) -> Iterable[Finding]:
         """An open spike reaches to its last value."""
         if self.open is None:
             return []
-        return [self._said("grow", self.open, self.open.last, self.open.what)]
+        return [self.open.said("grow", self.key, self.open.last)]

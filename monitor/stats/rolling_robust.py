@@ -60,6 +60,11 @@ class RollingRobust:
         return list(self._order)
 
     @property
+    def newest(self) -> float:
+        """The value that was taken in last. Raises IndexError when there is none."""
+        return self._order[-1]
+
+    @property
     def median(self) -> float:
         """The median, the mean of the two middle values when their number is even. NaN when empty."""
         ranked = self._sorted

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmon.monitor.detectors.base import CheckView, Detector
-from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.detectors.spike_rule import SpikeRule
+from trainmon.monitor.detectors.spike_track import SpikeTrack
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import CheckResult, Verdict
 from trainmon.monitor.frame import Frame, SignalKey

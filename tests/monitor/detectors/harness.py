@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from trainmon.monitor.detectors.base import CheckView, Detector
-from trainmon.monitor.finding import CheckResult, Episode, Finding, Severity
+from trainmon.monitor.finding import CheckResult, Episode, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 
@@ -38,6 +38,24 @@ class Folded:
     @property
     def loud(self) -> list[Episode]:
         return [episode for episode in self.episodes if episode.severity >= Severity.WARN]
+
+
+def one(told: Folded, kind: str) -> tuple[float, Severity, bool]:
+    """First step, severity and recovery of the only warning of this kind."""
+    episodes = [episode for episode in told.loud if episode.kind == kind]
+    assert len(episodes) == 1, [(e.kind, e.severity, e.first_step) for e in told.episodes]
+    return episodes[0].first_step, episodes[0].severity, episodes[0].recovered
+
+
+def result(told: Folded) -> CheckResult:
+    """What the check said."""
+    assert told.result is not None
+    return told.result
+
+
+def verdict(told: Folded) -> Verdict:
+    """Its verdict."""
+    return result(told).verdict
 
 
 def run(

@@ -124,6 +124,18 @@ def without(frame: Frame, *keys: SignalKey) -> Frame:
     return replace(frame, columns={key: values for key, values in frame.columns.items() if key not in keys})
 
 
+def with_columns(frame: Frame, columns: dict[SignalKey, FloatArray]) -> Frame:
+    """`frame` with columns added or replaced."""
+    return replace(frame, columns={**frame.columns, **columns})
+
+
+def climbing(per_value: float, *, begin: int = 275, n: int = 500, cadence: int = 1, kind: str = "gaussian") -> Frame:
+    """A loss that climbs by `per_value` (in logarithms) a value from `begin` on."""
+    frame = healthy(RunSpec(steps=n * cadence, cadence=cadence, seed=7, noise=kind))
+    rise = np.maximum(np.arange(len(frame)) - begin, 0) * per_value
+    return with_columns(frame, {LOSS: frame.columns[LOSS] * np.exp(rise)})
+
+
 def rows_of(frame: Frame, rows: slice) -> Frame:
     """Some rows of `frame`."""
     return replace(

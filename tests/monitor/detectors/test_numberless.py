@@ -91,9 +91,9 @@ def test_the_verdict_of_a_loss_that_is_only_ever_null_says_so(
     assert "logged 400 times, never as a number" in run.verdict_reason
 
 
-def test_the_losses_of_several_runs_in_one_table_are_not_called_steady(tmp_path: Path) -> None:
-    rows = [f"{run},{step},{4 - step / 300:.4f}" for run in ("a", "b") for step in range(1, 201)]
-    (tmp_path / "runs.csv").write_text("\n".join(["run,step,loss", *rows]) + "\n")
+def test_the_losses_of_several_models_in_one_table_are_not_called_steady(tmp_path: Path) -> None:
+    rows = [f"{model},{step},{4 - step / 300:.4f}" for step in range(1, 201) for model in ("a", "b")]
+    (tmp_path / "models.csv").write_text("\n".join(["model,step,loss", *rows]) + "\n")
     run = judge([str(tmp_path)], cwd=tmp_path).runs[0]
     told = {check.id: check for check in run.checks if check.id.startswith("loss.") and check.id != "loss.groups"}
     assert {check.verdict for check in told.values()} == {Verdict.NO_DATA}

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from trainmon.monitor.detectors import level_track, spike_track
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
-from trainmon.monitor.detectors.spike_track import SpikeRule, SpikeTrack
+from trainmon.monitor.detectors.spike_rule import SpikeRule
+from trainmon.monitor.detectors.spike_track import SpikeTrack
 from trainmon.monitor.finding import Finding
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.sliding import median_bounds
@@ -44,8 +45,8 @@ def losses(seed: int, noise: float, digits: int, n: int = 3000) -> FloatArray:
     return np.round(values, digits)
 
 
-def judged(values: FloatArray, window: int, cuts: list[int]) -> tuple[object, ...]:
-    rule = SpikeRule(window, 6.0, 0.1, min(30, window), 100, 20)
+def judged(values: FloatArray, window: int, cuts: list[int], *, follows_falls: bool = False) -> tuple[object, ...]:
+    rule = SpikeRule(window, 6.0, 0.1, min(30, window), 100, 20, follows_falls=follows_falls)
     track = SpikeTrack(LOSS, rule)
     steps = np.arange(len(values), dtype=np.float64)
     steps[1000:1003] = 1000.0
@@ -69,15 +70,16 @@ def judged(values: FloatArray, window: int, cuts: list[int]) -> tuple[object, ..
     digits=st.sampled_from([1, 2, 6]),
     window=st.sampled_from([10, 50, 100, 257]),
     cuts=st.lists(st.integers(1, 2999), max_size=4, unique=True),
+    follows_falls=st.booleans(),
 )
 def test_many_values_at_once_are_judged_as_one_by_one(
-    seed: int, noise: float, digits: int, window: int, cuts: list[int]
+    seed: int, noise: float, digits: int, window: int, cuts: list[int], follows_falls: bool
 ) -> None:
     values = losses(seed, noise, digits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spike_track, "_WORTH", 1 << 30)
-        alone = judged(values, window, [])
-    assert judged(values, window, sorted(cuts)) == alone
+        alone = judged(values, window, [], follows_falls=follows_falls)
+    assert judged(values, window, sorted(cuts), follows_falls=follows_falls) == alone
 
 
 def levels(values: FloatArray, rule: LevelRule, cuts: list[int]) -> tuple[object, ...]:

@@ -1,0 +1,95 @@
+"""A loss that is not finite, null, zeroed or gone."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.monitor.detectors.harness import one, run, verdict
+from tests.monitor.detectors.synthetic import (
+    GRAD,
+    LOSS,
+    LR,
+    MEMORY,
+    SHARE,
+    TIME,
+    TPS,
+    RunSpec,
+    healthy,
+    logged_as,
+    scaled,
+    without,
+)
+from trainmon.monitor.detectors.loss_nonfinite import LossNonFinite
+from trainmon.monitor.finding import Severity, Verdict
+from trainmon.monitor.frame import SignalKey
+from trainmon.tails.record import Mark
+
+
+@pytest.mark.parametrize("mark", [Mark.NAN, Mark.POS_INF])
+def test_lone_bad_values_warn_and_three_fail(mark: Mark) -> None:
+    frame = healthy(RunSpec(steps=500, seed=30))
+    lone = run(LossNonFinite, [logged_as(frame, LOSS, [300], mark)])
+    assert one(lone, "nonfinite") == (301, Severity.WARN, True)
+    two = run(LossNonFinite, [logged_as(frame, LOSS, [300, 301], mark)])
+    assert one(two, "nonfinite") == (301, Severity.WARN, True)
+    three = run(LossNonFinite, [logged_as(frame, LOSS, [300, 301, 302], mark)])
+    assert one(three, "nonfinite") == (301, Severity.FAIL, True)
+    assert verdict(three) is Verdict.FAIL
+    last = run(LossNonFinite, [logged_as(frame, LOSS, [499], mark)])
+    assert one(last, "nonfinite") == (500, Severity.FAIL, False)
+
+
+def test_all_nan_beside_other_numbers_fails() -> None:
+    frame = healthy(RunSpec(steps=50, seed=31))
+    told = run(LossNonFinite, [logged_as(frame, LOSS, list(range(50)), Mark.NAN)])
+    assert one(told, "nonfinite")[0] == 1
+    assert verdict(told) is Verdict.FAIL
+
+
+def test_a_table_that_ends_in_nan_everywhere_was_not_logged() -> None:
+    frame = healthy(RunSpec(steps=200, seed=32))
+    tail = list(range(150, 200))
+    for key in (LOSS, GRAD, LR, TIME, TPS, MEMORY, SHARE):
+        frame = logged_as(frame, key, tail, Mark.NAN)
+    assert verdict(run(LossNonFinite, [frame])) is Verdict.PASS
+
+
+def test_nan_beside_nothing_but_an_evaluation_was_not_logged() -> None:
+    frame = healthy(RunSpec(steps=200, seed=33))
+    gaps = list(range(49, 200, 50))
+    evals = np.full(200, np.nan)
+    evals[gaps] = 2.5
+    for key in (LOSS, GRAD, LR, TIME, TPS, MEMORY, SHARE):
+        frame = logged_as(frame, key, gaps, Mark.NAN)
+    frame = dataclasses.replace(frame, columns={**frame.columns, SignalKey("eval.nll"): evals})
+    assert verdict(run(LossNonFinite, [frame])) is Verdict.PASS
+
+
+def test_null_needs_three_records() -> None:
+    frame = healthy(RunSpec(steps=100, seed=34))
+    assert run(LossNonFinite, [logged_as(frame, LOSS, [50, 51], Mark.NULL)]).episodes == []
+    told = run(LossNonFinite, [logged_as(frame, LOSS, [50, 51, 52], Mark.NULL)])
+    assert one(told, "null_loss") == (51, Severity.FAIL, True)
+
+
+def test_zero_loss_fails_only_without_a_finite_gradient_norm() -> None:
+    frame = healthy(RunSpec(steps=100, seed=35))
+    zero = scaled(frame, LOSS, 51, 60, 0.0)
+    assert verdict(run(LossNonFinite, [zero])) is Verdict.PASS
+    nan_norm = logged_as(zero, GRAD, list(range(50, 60)), Mark.NAN)
+    assert one(run(LossNonFinite, [nan_norm]), "zero_loss")[:2] == (51, Severity.FAIL)
+    assert one(run(LossNonFinite, [without(zero, GRAD)]), "zero_loss")[:2] == (51, Severity.FAIL)
+
+
+def test_a_vanished_loss_fails_and_one_that_is_logged_rarely_does_not() -> None:
+    frame = healthy(RunSpec(steps=200, seed=36))
+    loss = frame.columns[LOSS].copy()
+    loss[150:] = np.nan
+    told = run(LossNonFinite, [dataclasses.replace(frame, columns={**frame.columns, LOSS: loss})])
+    assert one(told, "vanished")[:2] == (151, Severity.FAIL)
+    rare = frame.columns[LOSS].copy()
+    rare[np.arange(200) % 10 != 0] = np.nan
+    assert run(LossNonFinite, [dataclasses.replace(frame, columns={**frame.columns, LOSS: rare})]).episodes == []

@@ -1,0 +1,116 @@
+"""Faults of speed and memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.monitor.detectors.harness import result, run
+from tests.monitor.detectors.synthetic import (
+    SHARE,
+    TIME,
+    TPS,
+    RunSpec,
+    healthy,
+    ramped,
+    scaled,
+    with_columns,
+)
+from trainmon.monitor.detectors.memory import Memory
+from trainmon.monitor.detectors.step_time import StepTime
+from trainmon.monitor.detectors.straggler import Straggler
+from trainmon.monitor.detectors.throughput import Throughput
+from trainmon.monitor.finding import Severity, Verdict
+from trainmon.monitor.frame import Frame, SignalKey
+
+
+@pytest.mark.parametrize("cadence", [1, 10])
+@pytest.mark.parametrize(("factor", "severity"), [(1.5, Severity.WARN), (4.0, Severity.FAIL)])
+def test_slow_steps(cadence: int, factor: float, severity: Severity) -> None:
+    first = 2010
+    frame = healthy(RunSpec(steps=3000, seed=10, cadence=cadence))
+    told = run(StepTime, [scaled(frame, TIME, first, 1e9, factor)])
+    assert [(e.kind, e.first_step, e.severity) for e in told.loud] == [("slow", first, severity)]
+
+
+def test_a_slow_stretch_recovers_and_a_short_one_is_nothing() -> None:
+    frame = healthy(RunSpec(steps=3000, seed=11))
+    told = run(StepTime, [scaled(frame, TIME, 2010, 2100, 2.0)])
+    assert [e.recovered for e in told.loud] == [True]
+    assert run(StepTime, [scaled(frame, TIME, 2010, 2030, 2.0)]).loud == []
+
+
+def test_lone_slow_steps_on_a_rhythm_are_learned() -> None:
+    frame = healthy(RunSpec(steps=5000, seed=12))
+    told = run(StepTime, [frame])
+    assert len(told.episodes) <= 3  # every 250 steps: told until the rhythm is known
+    odd = run(StepTime, [scaled(frame, TIME, 3333, 3333, 30.0)])
+    assert [e.severity for e in odd.episodes if e.first_step == 3333] == [Severity.INFO]
+
+
+def test_a_new_batch_size_begins_a_new_level() -> None:
+    size = np.where(np.arange(3000) < 1500, 256.0, 512.0)
+    frame = healthy(RunSpec(steps=3000, seed=13, extra={SignalKey("batch.size"): size}))
+    slower = scaled(frame, TIME, 1501, 1e9, 2.0)
+    assert run(StepTime, [slower]).loud == []
+    assert run(StepTime, [scaled(slower, TIME, 2500, 1e9, 2.0)]).loud != []
+
+
+def test_times_as_noisy_as_those_of_variable_batches_are_no_fault() -> None:
+    rng = np.random.default_rng(14)
+    frame = healthy(RunSpec(steps=20_000, seed=14))
+    noisy = with_columns(frame, {TIME: 0.7 * np.exp(0.5 * rng.normal(size=20_000))})
+    assert run(StepTime, [noisy]).loud == []
+
+
+@pytest.mark.parametrize(("factor", "severity"), [(0.7, Severity.WARN), (0.3, Severity.FAIL)])
+def test_throughput_that_falls(factor: float, severity: Severity) -> None:
+    told = run(Throughput, [scaled(healthy(RunSpec(seed=15)), TPS, 2010, 1e9, factor)])
+    assert [(e.first_step, e.severity) for e in told.loud] == [(2010, severity)]
+
+
+def ranks(n: int, slow: float, begin: int, end: int) -> Frame:
+    rng = np.random.default_rng(16)
+    extra = {SignalKey("sys.rank_step_time", (("rank", str(i)),)): 0.5 + 0.01 * rng.random(n) for i in range(8)}
+    extra[SignalKey("sys.rank_step_time", (("rank", "5"),))][begin:end] *= slow
+    return healthy(RunSpec(steps=n, seed=16, extra=extra))
+
+
+@pytest.mark.parametrize(("slow", "severity"), [(1.2, Severity.WARN), (1.8, Severity.FAIL)])
+def test_one_slow_rank_is_named(slow: float, severity: Severity) -> None:
+    told = run(Straggler, [ranks(1000, slow, 500, 1000)])
+    assert [(e.first_step, e.severity) for e in told.loud] == [(501, severity)]
+    assert "rank 5" in told.loud[0].what
+    assert run(Straggler, [ranks(1000, slow, 500, 560)]).loud == []
+
+
+def test_times_behind_a_barrier_name_nobody() -> None:
+    extra = {SignalKey("sys.rank_step_time", (("rank", str(i)),)): np.full(300, 0.5) for i in range(4)}
+    assert result(run(Straggler, [healthy(RunSpec(steps=300, extra=extra))])).verdict is Verdict.NO_DATA
+
+
+def test_memory_that_creeps_to_its_end_is_a_warning_and_a_jump_is_not() -> None:
+    frame = healthy(RunSpec(steps=2000, seed=20))
+    facts = {"total_steps": 4000.0}
+    told = run(Memory, [ramped(frame, SHARE, 500, 4000, 1.45)], facts)
+    assert [e.kind for e in told.loud][:1] == ["memory_creep"]
+    assert "out of memory in about" in told.loud[0].what
+    assert run(Memory, [scaled(frame, SHARE, 1000, 1e9, 1.15)], facts).loud == []
+    assert run(Memory, [frame], facts).loud == []
+
+
+@pytest.mark.parametrize(("factor", "severity"), [(1.25, Severity.WARN), (1.31, Severity.FAIL)])
+def test_a_nearly_full_device(factor: float, severity: Severity) -> None:
+    told = run(Memory, [scaled(healthy(RunSpec(steps=800, seed=21)), SHARE, 400, 1e9, factor)])
+    assert [(e.kind, e.first_step, e.severity) for e in told.loud if e.kind == "memory_high"] == [
+        ("memory_high", 400, severity)
+    ]
+
+
+def test_allocator_retries_that_go_on_are_a_warning() -> None:
+    retries = np.zeros(300)
+    retries[100:] = np.arange(200) * 3.0
+    frame = healthy(RunSpec(steps=300, extra={SignalKey("count.alloc_retries"): retries}))
+    assert [e.kind for e in run(Memory, [frame]).loud] == ["alloc_retries"]
+    few = np.where(np.arange(300) < 150, 0.0, 2.0)
+    assert run(Memory, [healthy(RunSpec(steps=300, extra={SignalKey("count.alloc_retries"): few}))]).loud == []
