@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,25 +17,13 @@ from trainmon.tails.fstype import Mount, mount_behind, read_mounts
 from trainmon.tails.ingest import Detect
 from trainmon.tails.item_queue import ItemQueue
 from trainmon.tails.jobs import JobSource
-from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import show
-from trainmon.tails.parts import older_parts
-from trainmon.tails.reader import (
-    BUDGET_BYTES,
-    ConfigFile,
-    IntakeItem,
-    Lines,
-    Reader,
-    Source,
-    failed,
-    failure_words,
-    joined,
-)
-from trainmon.tails.record import Parsed
-from trainmon.tails.scan import CHECKPOINT
-from trainmon.tails.stdin_source import StdinTail, is_readable
-from trainmon.tails.tail import Tail, TailUpdate
-from trainmon.tails.target import TargetError, TargetKind, parse
+from trainmon.tails.read_once import is_one_large_file, open_source, read_all
+from trainmon.tails.reader import IntakeItem, Lines, Reader, Source
+from trainmon.tails.run_owners import RunOwners
+from trainmon.tails.searches import by_host, may_find_more, together
+from trainmon.tails.stdin_items import stdin_items
+from trainmon.tails.stdin_source import StdinTail
 from trainmon.tails.worker_top import in_words
 
 if TYPE_CHECKING:
@@ -47,10 +34,8 @@ QUEUE_ITEMS = 64
 RESCAN_S = 5.0
 _SCAN_SHARE = 20.0  # looking for new runs takes at most a twentieth of the time
 HANGS_AFTER_S = 10.0
-_STDIN_WAIT_S = 0.2
-_LARGE_BYTES = 4 << 20
 
-__all__ = ["Intake", "IntakeItem", "read_all"]
+__all__ = ["Intake", "IntakeItem", "is_one_large_file", "read_all"]
 
 
 class Intake:
@@ -84,8 +69,6 @@ class Intake:
         self._stdin_fd = stdin_fd
         self._queue = ItemQueue(QUEUE_ITEMS)
         self._readers: dict[str, Reader] = {}
-        self._runs: dict[str, RunFiles] = {}
-        self._owner: dict[Path, str] = {}
         self._reader_of: dict[Path, Reader | HostReader] = {}
         self._lock = threading.Lock()
         self._stop_event = threading.Event()
@@ -97,6 +80,7 @@ class Intake:
         known = source if isinstance(source, Discovery) else None
         self._targets = known.targets if known is not None else tuple(source)  # type: ignore[arg-type]
         self._cwd = known.cwd if known is not None else (cwd or Path.cwd())
+        self._owners = RunOwners(self._cwd)
         self._found: dict[Address | None, Discovery] = {}
         self._failures: dict[str, str] = {}  # of threads of its own: what they did -> one line
         self._parts = by_host(self._targets, self._cwd)
@@ -104,7 +88,7 @@ class Intake:
         if known is not None:
             self._adopt(known, None)
         for address, targets in self._parts.items():
-            if known is None or (follow and _may_find_more(targets, self._cwd, known)):
+            if known is None or (follow and may_find_more(targets, self._cwd, known)):
                 where = (address, targets, known is not None)
                 threading.Thread(target=self._scan_forever, args=where, name="trainmon-scanner", daemon=True).start()
 
@@ -114,7 +98,7 @@ class Intake:
     def runs(self) -> tuple[RunFiles, ...]:
         """The runs that are read, in the order they were found. A run keeps its name."""
         with self._lock:
-            return tuple(self._runs.values())
+            return tuple(self._owners.runs.values())
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -171,7 +155,7 @@ class Intake:
     def attend(self, runs: frozenset[str], others_s: float) -> None:
         """Files of `runs` are read as they grow; those of all others together, every `others_s` seconds."""
         with self._lock:
-            paths = frozenset(path for path, name in self._owner.items() if name in runs)
+            paths = self._owners.paths_of(runs)
         for reader in self._all_readers():
             reader.attend(paths, others_s)
 
@@ -234,7 +218,7 @@ class Intake:
                 pause_s = RESCAN_S
                 continue
             self._failures.pop("scan", None)
-            if not self._follow or not _may_find_more(targets, self._cwd, found):
+            if not self._follow or not may_find_more(targets, self._cwd, found):
                 return
             pause_s = max(RESCAN_S, _SCAN_SHARE * (self._clock.monotonic() - began))
 
@@ -244,18 +228,10 @@ class Intake:
         sources: list[tuple[Reader | HostReader, Source]] = []
         with self._lock:
             self._found[address] = found
-            self.discovery = _together(self._found, self._parts, self._targets, self._cwd)
+            self.discovery = together(self._found, self._parts, self._targets, self._cwd)
             for run in found.runs:
-                name = self._known_name(run)
-                fresh = [file for file in run.files if file.path not in self._owner]
-                if name is None:
-                    name = self._free_name(run)
-                    self._runs[name] = RunFiles(name, run.target, ())
-                fresh = [file for file in fresh if not self._supersedes(name, run, file)]
-                known = self._runs[name]
-                self._runs[name] = RunFiles(name, known.target, known.files + tuple(fresh))
+                name, fresh = self._owners.take(run, self._move)
                 for file in fresh:
-                    self._owner[file.path] = name
                     if file.path == STDIN:
                         self._start_stdin(name)
                     else:
@@ -267,37 +243,9 @@ class Intake:
         if not self._unscanned:
             self._is_scanned.set()
 
-    def _known_name(self, run: RunFiles) -> str | None:
-        logs = [file.path for file in run.files if file.role != "config"]
-        return next((self._owner[path] for path in logs if path in self._owner), self._state_owner(run))
-
-    def _state_owner(self, run: RunFiles) -> str | None:
-        """The run whose checkpoint's state is superseded by this one's."""
-        states = [file.path for file in run.files if file.path.name == "trainer_state.json"]
-        owned = [path for path in self._owner if path.name == "trainer_state.json"] if states else []
-        return next((self._owner[old] for old in owned for new in states if _is_next_state(old, new)), None)
-
-    def _supersedes(self, name: str, run: RunFiles, file: RunFile) -> bool:
-        """Moves the reader of an older checkpoint's trainer_state.json on to `file`."""
-        present = {each.path for each in run.files}
-        for old in [path for path, owner in self._owner.items() if owner == name]:
-            if old not in present and _is_next_state(old, file.path):
-                self._owner.pop(old)
-                self._owner[file.path] = name
-                reader = self._reader_of.pop(old)
-                self._reader_of[file.path] = reader
-                files = tuple(each for each in self._runs[name].files if each.path != old)
-                self._runs[name] = RunFiles(name, run.target, (*files, file))
-                reader.move(old, file.path)
-                return True
-        return False
-
-    def _free_name(self, run: RunFiles) -> str:
-        if run.name not in self._runs:
-            return run.name
-        path = run.files[0].path
-        place = path if len(run.files) == 1 else path.parent
-        return name_runs([str(place)], self._cwd, self._runs)[0]
+    def _move(self, old: Path, new: Path) -> None:
+        reader = self._reader_of[new] = self._reader_of.pop(old)
+        reader.move(old, new)
 
     def _source(self, name: str, file: RunFile, mounts: tuple[Mount, ...]) -> tuple[Reader | HostReader, Source]:
         if file.remote is not None:
@@ -316,7 +264,7 @@ class Intake:
             self._readers[mount.point] = reader
             reader.start()
         self._reader_of[file.path] = reader
-        tail = _open(file, self._clock, self._detect, must_reopen=mount.is_blind and self._follow)
+        tail = open_source(file, self._clock, self._detect, must_reopen=mount.is_blind and self._follow)
         return reader, Source(name, file.path, file.role, tail)
 
     def _remote_source(self, name: str, file: RunFile, remote: RemotePath) -> tuple[HostReader, Source]:
@@ -339,7 +287,7 @@ class Intake:
         threading.Thread(target=self._read_stdin, args=(name, tail), name="trainmon-stdin", daemon=True).start()
 
     def _read_stdin(self, name: str, tail: StdinTail) -> None:
-        for item in _stdin_items(name, tail, self._stop_event):
+        for item in stdin_items(name, tail, self._stop_event):
             self._put(item)
         self._stdin_left -= 1
 
@@ -350,131 +298,3 @@ class Intake:
             except queue.Full:
                 continue
             break
-
-
-def read_all(
-    run: RunFiles, clock: Clock, *, detect: Detect = registry.detect, stdin_fd: int = 0
-) -> Iterator[IntakeItem]:
-    """Reads each file of `run` to its end, in the calling thread; settings come first, the last item of each file
-    is `is_ended`. Files that cannot be read give one item whose status says so."""
-    for file in sorted(run.files, key=lambda file: file.role != "config"):
-        if file.path == STDIN:
-            yield from _stdin_items(run.name, StdinTail(stdin_fd, clock=clock, detect=detect), threading.Event())
-            continue
-        source = Source(run.name, file.path, file.role, _open(file, clock, detect, must_reopen=False))
-        try:
-            yield from _kept(source, clock) if detect is registry.detect else _whole(source)
-        except Exception as error:  # the top of this worker: one file that fails must not hide the others
-            yield failed(source, error)
-
-
-def _kept(source: Source, clock: Clock) -> Iterator[IntakeItem]:
-    """As `_whole`; a large log is read once only, while it stays as it is."""
-    if type(source.tail) is not Tail or not is_one_large_file(source.path, clock):
-        yield from _whole(source)
-        return
-    from trainmon.tails import parsed_cache
-
-    yield from parsed_cache.through(source.path, source.run_name, source.role, clock.wall, lambda: _whole(source))
-
-
-def is_one_large_file(path: Path, clock: Clock) -> bool:
-    """Whether reading takes long enough to keep what was read; not so for a log with parts that were rotated away."""
-    try:
-        return path.stat().st_size >= _LARGE_BYTES and not older_parts(path, clock.wall())
-    except OSError:
-        return False
-
-
-def _whole(source: Source) -> Iterator[IntakeItem]:
-    tail, name, path, role = source.tail, source.run_name, source.label, source.role
-    if isinstance(tail, ConfigFile):
-        content = tail.poll()
-        yield IntakeItem(name, path, TailUpdate(Parsed()), tail.status(), role, content, is_ended=True)
-        return
-    more = True
-    while more:
-        update = tail.poll(BUDGET_BYTES)
-        more = update.more
-        if not more:
-            update = joined(update, tail.finish())
-        yield IntakeItem(name, path, update, tail.status(), role, is_ended=not more)
-    tail.release()
-
-
-def _stdin_items(name: str, tail: StdinTail, stop: threading.Event) -> Iterator[IntakeItem]:
-    is_first = True
-    while not stop.is_set():
-        try:
-            update = tail.poll(BUDGET_BYTES)
-        except Exception as error:  # the top of this worker, as for files: the source ends, and says why
-            status = replace(tail.status(), problem=f"standard input: {failure_words(error)}")
-            yield IntakeItem(name, str(STDIN), TailUpdate(Parsed()), status, "stdout", is_ended=True)
-            return
-        if is_first or tail.is_ended or not update.is_empty:
-            yield IntakeItem(name, str(STDIN), update, tail.status(), "stdout", is_ended=tail.is_ended)
-            is_first = False
-        if tail.is_ended:
-            return
-        if not update.more:
-            is_readable(tail.fd, _STDIN_WAIT_S)
-
-
-def _open(file: RunFile, clock: Clock, detect: Detect, *, must_reopen: bool) -> Tail | ConfigFile:
-    if file.remote is not None:
-        from trainmon.tails.ssh.tail import open_once
-
-        return open_once(file.remote, file.role, clock, detect)
-    if file.role == "config":
-        return ConfigFile(file.path)
-    return Tail(file.path, clock=clock, detect=detect, must_reopen=must_reopen)
-
-
-def by_host(targets: Sequence[str], cwd: Path) -> dict[Address | None, tuple[str, ...]]:
-    """The targets of each host, None for this one; no targets at all are one search here."""
-    parts: dict[Address | None, tuple[str, ...]] = {}
-    for text in targets:
-        try:
-            remote = parse(text, cwd).remote
-        except TargetError:
-            remote = None
-        address = remote.address if remote is not None else None
-        parts[address] = (*parts.get(address, ()), text)
-    return parts or {None: ()}
-
-
-def _may_find_more(targets: Sequence[str], cwd: Path, found: Discovery) -> bool:
-    """Whether a target is one that new files can appear in."""
-    if not targets or found.may_grow:
-        return True
-    for text in targets:
-        try:
-            if parse(text, cwd).kind in (TargetKind.DIR, TargetKind.GLOB):
-                return True
-        except TargetError:
-            continue
-    return False
-
-
-def _together(
-    found: dict[Address | None, Discovery],
-    parts: dict[Address | None, tuple[str, ...]],
-    targets: tuple[str, ...],
-    cwd: Path,
-) -> Discovery:
-    """What was found on all hosts so far. Whether a host can be reached is asked of its connection, not told here."""
-    in_order = [found[address] for address in (None, *(part for part in parts if part is not None)) if address in found]
-    runs = tuple(run for each in in_order for run in each.runs)
-    problems = tuple(problem for each in in_order for problem in each.problems if problem not in each.down)
-    searched = "; ".join(each.searched for each in in_order if each.searched)
-    return Discovery(runs, problems, searched, targets, cwd)
-
-
-def _is_next_state(old: Path, new: Path) -> bool:
-    """Whether both are trainer_state.json of one output directory: in it, or in a checkpoint of it."""
-    return old.name == new.name == "trainer_state.json" and old != new and _home(old) == _home(new)
-
-
-def _home(state: Path) -> Path:
-    parent = state.parent
-    return parent.parent if CHECKPOINT.fullmatch(parent.name) else parent

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.tails.test_parsed_cache import is_from_cache, read, write
-from trainmon.tails import intake, parsed_cache
+from trainmon.tails import parsed_cache, read_once
 
 pytestmark = pytest.mark.requires("root")
 ROWS = b"".join(b'{"step": %d, "loss": 2.5, "grad_norm": 1.0, "note": "%s"}\n' % (n, b"x" * 200) for n in range(20_000))
@@ -50,7 +50,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A log of which the cache has an entry."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TRAINMON_CACHE", raising=False)
-    monkeypatch.setattr(intake, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(read_once, "_LARGE_BYTES", 1)
     path = write(tmp_path / "log.jsonl", 500)
     read(path)
     assert is_from_cache(path, monkeypatch)

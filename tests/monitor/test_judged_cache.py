@@ -23,14 +23,14 @@ from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
-from trainmon.tails import intake
+from trainmon.tails import read_once
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TRAINMON_CACHE", raising=False)
-    monkeypatch.setattr(intake, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(read_once, "_LARGE_BYTES", 1)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -59,10 +59,8 @@ def test_a_mount_that_hangs_while_it_is_read(tmp_path: Path, mount: FaultFs, sta
     with near.open("a") as file:
         file.write(rows(100, 110))
     taker.until(lambda items: steps(items)["near.log"] == list(range(110)))
-    taker.until(lambda _: taker.intake.problems)
-    (problem,) = taker.intake.problems
-    assert "far.log" in problem
-    assert str(mount.point) in problem
+    # A busy machine may make the other mount slow too: only of this one it is to be said.
+    taker.until(lambda _: any(f"{mount.point}/far.log: " in problem for problem in taker.intake.problems))
     assert taker.intake.request_lines(mount.point / "far.log", 5) is not None  # asks, never waits
     mount.set(hangs=False)
     items = taker.until(lambda items: len(steps(items)["far.log"]) >= 110)
@@ -93,7 +91,7 @@ def test_a_mount_that_hangs_from_the_start(
         assert any("answer" in problem for problem in found.problems), targets
     taker = start([str(mount.point / "run"), "near"], tree)
     taker.until(lambda items: steps(items).get("train.log") == list(range(100)))
-    assert any(str(mount.point) in problem for problem in taker.intake.problems)
+    taker.until(lambda _: any(str(mount.point) in problem for problem in taker.intake.problems))
     assert sum("probe" in thread.name for thread in threading.enumerate()) <= 1  # asked once, however often looked at
     mount.set(hangs=False)
     taker.until(lambda items: len(steps(items)["train.log"]) == 150)

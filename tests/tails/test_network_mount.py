@@ -156,6 +156,6 @@ def test_a_mount_that_is_taken_away_and_comes_back(sshd: Sshd, tmp_path: Path) -
         assert "train.log" in run.taker.items[-1].status.problem
         run.append(rows(100, 110))
     with sshfs_mount(sshd, tmp_path / "remote", mount, options=("cache=no",)):
-        run.taker.until(lambda _: len(run.steps) >= 110, turns=400)
+        run.taker.until(lambda _: len(run.steps) >= 110)
         assert run.steps == list(range(110))
         run.intake.stop()

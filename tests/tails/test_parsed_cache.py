@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tails.clocks import FakeClock
-from trainmon.tails import intake, parsed_cache
+from trainmon.tails import parsed_cache, read_once
 from trainmon.tails.discover import RunFile, RunFiles
-from trainmon.tails.intake import IntakeItem, read_all
+from trainmon.tails.read_once import read_all
+from trainmon.tails.reader import IntakeItem
 from trainmon.tails.packing import pack, unpack
 
 CLOCK = FakeClock()
@@ -25,7 +26,7 @@ CLOCK = FakeClock()
 def _small_logs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TRAINMON_CACHE", raising=False)
-    monkeypatch.setattr(intake, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(read_once, "_LARGE_BYTES", 1)
 
 
 def write(path: Path, count: int, first_loss: float = 2.0) -> Path:
@@ -70,7 +71,7 @@ def told(items: list[IntakeItem]) -> tuple[object, ...]:
 def is_from_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the log is given without a look at its lines."""
     with monkeypatch.context() as patch:
-        patch.setattr(intake, "_whole", lambda source: iter([IntakeItem("", "", *_nothing(), source.role)]))
+        patch.setattr(read_once, "_whole", lambda source: iter([IntakeItem("", "", *_nothing(), source.role)]))
         return bool(read(path)[-1].update.parsed.records)
 
 
@@ -90,7 +91,7 @@ def test_what_comes_back_is_what_was_read(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_many_records_are_kept_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsed_cache, "_ITEM_RECORDS", 1000)
-    monkeypatch.setattr(intake, "BUDGET_BYTES", 10_000)
+    monkeypatch.setattr(read_once, "BUDGET_BYTES", 10_000)
     log = write(tmp_path / "log.jsonl", 5000)
     first = told(read(log))
     again = read(log)
@@ -142,7 +143,7 @@ def test_entries_are_private_and_made_in_one_piece(tmp_path: Path, monkeypatch: 
 
 
 def test_reading_that_ends_early_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "BUDGET_BYTES", 1000)
+    monkeypatch.setattr(read_once, "BUDGET_BYTES", 1000)
     log = write(tmp_path / "log.jsonl", 500)
     reading = read_all(RunFiles("run", str(log), (RunFile(log, "metrics"),)), CLOCK)
     next(reading)
