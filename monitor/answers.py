@@ -24,6 +24,7 @@ class Answers:
     limits: list[tuple[str, float, str]]
     steps: Steps | None
     attempts: tuple[tuple[float, float], ...]
+    began_anew: bool
     facts: dict[str, float | str]
     notes: tuple[Note, ...]
     note_counts: dict[NoteKind, int]
@@ -46,6 +47,7 @@ class Answers:
             limits=[(name, limits[name], limits.source(name)) for name in limits.values],
             steps=engine.steps,
             attempts=engine.attempts,
+            began_anew=engine.began_anew,
             facts=engine.facts,
             notes=engine.notes,
             note_counts=engine.note_counts,
@@ -89,6 +91,11 @@ class AnsweringEngine(RunEngine):
     def attempts(self) -> tuple[tuple[float, float], ...]:
         """See `RunEngine`."""
         return self._answers.attempts
+
+    @property
+    def began_anew(self) -> bool:
+        """See `RunEngine`."""
+        return self._answers.began_anew
 
     @property
     def steps(self) -> Steps | None:

@@ -12,6 +12,6 @@ from trainmon.tails.discover import RunFiles
 
 def blank_run(clock: Clock, limits: Thresholds) -> RunSnapshot:
     """One for all of them: an engine for each, only to say that nothing is known, takes seconds."""
-    nobody = WatchedRun(lambda settings: engine_of(RunFiles("", "", ()), clock, limits, settings), clock)
+    nobody = WatchedRun(lambda settings, run: engine_of(RunFiles("", "", ()), clock, limits, settings, run), clock)
     nobody.expect([""])
     return nobody.snapshot(live=True)

@@ -260,6 +260,11 @@ class RunEngine:
         return tuple((a.first, a.last) for a in self._now.core.attempts if not np.isnan(a.first))
 
     @property
+    def began_anew(self) -> bool:
+        """Whether an attempt may as well be another run in the same file: nothing tells them apart."""
+        return self._now.sources.began_anew
+
+    @property
     def steps(self) -> Steps | None:
         """The run's training steps; None when there was none."""
         attempts = [attempt for attempt in self._now.core.attempts if attempt.tally.count]

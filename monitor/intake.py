@@ -95,6 +95,11 @@ class Sources:
         return {path: line for path, line in lines.items() if line is not None}
 
     @property
+    def began_anew(self) -> bool:
+        """Whether steps of a source began anew and nothing says why."""
+        return any(source.reader.tracker.began_anew for source in self._sources.values())
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What is odd about the sources."""
         several = len(self._sources) > 1

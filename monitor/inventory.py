@@ -82,6 +82,7 @@ def document(run: RunSnapshot, share: float = DEFAULT_SHARE) -> dict[str, object
         "unmapped": list(unmapped(run)),
         "logging": logging_cost.document(logging_cost.logging_cost(run, share)),
         "facts": dict(run.facts),
+        "problems": list(run.problems),
     }
 
 
@@ -145,6 +146,7 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
         lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
     if quiet:
         return "\n".join(lines)
+    lines += [printable(f"Note: {problem}", 600) for problem in run.problems]
     names = unmapped(run)
     if names:
         lines.append(

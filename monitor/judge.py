@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
+from trainmon.monitor.runs_in_file import name_of
 from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot
@@ -91,6 +93,7 @@ def judge(
         from trainmon.monitor.dask_workers import judged_on  # for those who have a cluster
 
         runs = list(judged_on(cluster, discovery.runs, judge_one, said))
+    runs = [replace(each, others=()) for run in runs for each in (run, *run.others)]
     problems = (*discovery.problems, *(jobs.problems if jobs is not None else ()), *said)
     problems = tuple(dict.fromkeys(problems))
     return Judgement(tuple(runs), problems, discovery.searched, is_one_unjudged(targets, runs, cwd))
@@ -118,9 +121,11 @@ def read_runs(
     limits: Thresholds,
     on_engine: Callable[[RunEngine], None] | None = None,
 ) -> Iterator[tuple[RunFiles, WatchedRun]]:
-    """Each run read to its end. `on_engine` is called with a run's new engine before anything is read."""
+    """Each run read to its end. `on_engine` is called with a run's new engine before anything of it is judged."""
     for files in discovery.runs:
-        yield files, _read_run(files, clock, limits, on_engine)
+        watched = _read_run(files, clock, limits, on_engine)
+        for each in (watched, *watched.others.values()):
+            yield files, each
 
 
 def _read_run(
@@ -129,7 +134,7 @@ def _read_run(
     watched = WatchedRun(partial(_engine, files, clock, limits, on_engine), clock)
     for item in read_all(files, clock):
         watched.take(item)
-    watched.engine.settle()
+    watched.finish()
     return watched
 
 
@@ -151,27 +156,33 @@ def _snapshot(
         from trainmon.monitor import judged_cache  # for logs that take longer to judge than it takes to import
 
         return judged_cache.through(files, limits, clock, read, known, room=room, with_scores=with_scores)
-    watched = read()
-    watched.learn_jobs(known)
-    return watched.snapshot(live=False, with_scores=with_scores)
+    return read().whole(known, with_scores=with_scores)
 
 
 def _engine(
-    files: RunFiles, clock: Clock, flags: Thresholds, on_engine: Callable[[RunEngine], None] | None, settings: Settings
+    files: RunFiles,
+    clock: Clock,
+    flags: Thresholds,
+    on_engine: Callable[[RunEngine], None] | None,
+    settings: Settings,
+    run: str,
 ) -> RunEngine:
-    engine = engine_of(files, clock, flags, settings)
+    engine = engine_of(files, clock, flags, settings, run)
     if on_engine is not None:
         on_engine(engine)
     return engine
 
 
-def engine_of(files: RunFiles, clock: Clock, flags: Thresholds, settings: Settings) -> RunEngine:
-    """The engine of one run, with the thresholds and facts of its settings files under those of the flags."""
+def engine_of(files: RunFiles, clock: Clock, flags: Thresholds, settings: Settings, run: str = "") -> RunEngine:
+    """The engine of one run, with the thresholds and facts of its settings files under those of the flags.
+
+    `run`: the label of one of several runs in the files.
+    """
     sources = [str(file.path) for file in files.files if file.role != "config"]
     limits = settings.limits(flags)
     attempts = {str(file.path): file.attempt for file in files.files if file.attempt}
     return RunEngine(
-        files.name,
+        name_of(files.name, run),
         files.target,
         clock=clock,
         limits=limits,

@@ -163,13 +163,13 @@ def through(
     if kept is not None:
         return kept.snapshot(clock, jobs, with_scores=with_scores)
     watched = read()
-    if place is not None and not watched.failure and Place.of(run, limits, clock, room, with_scores) == place:
+    is_kept = place is not None and not watched.failure and not watched.others
+    if place is not None and is_kept and Place.of(run, limits, clock, room, with_scores) == place:
         pulse = replace(watched.pulse(), age_s=None)
         files, lines = tuple(watched.files.values()), watched.log_tail
         judged = Judged(watched.engine, files, lines, pulse, watched.told_problems(), watched.progress)
         keep(place, judged, clock, with_scores=with_scores)
-    watched.learn_jobs(tuple(jobs))
-    return watched.snapshot(live=False, with_scores=with_scores)
+    return watched.whole(jobs, with_scores=with_scores)
 
 
 def find(place: Place, clock: Clock) -> Judged | None:

@@ -130,6 +130,7 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         },
         blocks[0].step_key,
         blocks[0].time_kind,
+        blocks[0].run,
     )
 
 

@@ -27,6 +27,7 @@ from trainmon.monitor.logbook_watch import LogbookWatch
 from trainmon.monitor.pace import Pace
 from trainmon.monitor.read_again import ReadAgain
 from trainmon.monitor.record_events import record_events
+from trainmon.monitor.runs_in_file import name_of
 from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
@@ -129,6 +130,7 @@ class Monitor:
             jobs.call_when_answered(self._intake.rescan)
         self._attempts: dict[str, int] = {}
         self._runs: dict[str, WatchedRun] = {}
+        self._parents: dict[str, str] = {}  # of a run that shares its files, the run that they were found as
         self._known: dict[str, RunFiles] = {}
         self._reading_again = ReadAgain(
             self._clock, lambda run, stretch: self._ask(_Request(run, lambda found: found.show_stretch(stretch)))
@@ -283,6 +285,10 @@ class Monitor:
             watched.take(item)
         except Exception as error:  # the top of one run's work: it says so, the others go on
             watched.fail(error)
+        for label, other in watched.others.items():
+            name = name_of(item.run_name, label)
+            if self._runs.setdefault(name, other) is other:
+                self._parents[name] = item.run_name
 
     def _tell_attempt(self, path: str, watched: WatchedRun) -> None:
         """Has the engine told which start of a job writes a file that is new."""
@@ -298,10 +304,11 @@ class Monitor:
             self._runs[name] = WatchedRun(partial(self._engine_for, name), self._clock)
         return self._runs[name]
 
-    def _engine_for(self, name: str, settings: Settings) -> RunEngine:
+    def _engine_for(self, name: str, settings: Settings, label: str) -> RunEngine:
         known = (run for run in self._intake.runs if run.name == name)
         files = next(known, RunFiles(name, name, ()))
-        engine = engine_of(files, self._clock, self._limits, settings)
+        engine = engine_of(files, self._clock, self._limits, settings, label)
+        name = engine.name
         if self._on_record is not None:
             engine.on_frame = record_events(name, self._on_record)
         self._engines[name] = engine
@@ -337,7 +344,7 @@ class Monitor:
         for name, run in self._runs.items():
             sharing = len(self._attended) if name in self._attended else len(self._runs)
             run.rejudge_s = min(max(REJUDGE_S, run.judging_s * sharing / JUDGING_SHARE), _LONGEST_REJUDGE_S)
-        self._intake.attend(self._attended, interval_s)
+        self._intake.attend(frozenset(self._parents.get(name, name) for name in self._attended), interval_s)
 
     def _publish(self, *, with_others: bool) -> None:
         """Publishes a fleet with new snapshots of those runs that say something else now.

@@ -164,6 +164,7 @@ class RunSnapshot:
     run, oldest first; None and empty where no scheduler knows of it.
     `preview`: the history is still being read, and `series`, `first_step` and `last_step` are those of some records of
     all of the log. They are for drawing; no verdict is made of them.
+    `others`: the snapshots of the other runs that the files hold, until they are listed beside it.
     """
 
     name: str
@@ -208,6 +209,7 @@ class RunSnapshot:
     at_risk: WorkAtRisk | None = None
     goodput: Goodput | None = None
     preview: bool = False
+    others: tuple[RunSnapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from trainmon.monitor.finding import Verdict
 from trainmon.monitor.freshen import freshened
 from trainmon.monitor.job.judging import Pulse, patience_s
 from trainmon.monitor.job.rhythm import Rhythm
+from trainmon.monitor.runs_in_file import first_label, labels_in, of_run, words
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, State
 from trainmon.monitor.unread import while_read
@@ -36,11 +37,21 @@ _ROW_S = 3.0
 REJUDGE_S = 0.9
 
 
-class WatchedRun:
-    """Gathers what arrives for one run and gives snapshots of it."""
+Make = Callable[[Settings, str], RunEngine]  # of a run, or of one of several in its files: from settings and label
 
-    def __init__(self, make: Callable[[Settings], RunEngine], clock: Clock) -> None:
+
+class WatchedRun:
+    """Gathers what arrives for one run and gives snapshots of it.
+
+    `others`: the other runs that its files hold, by their label there (`label` is that of such a one).
+    """
+
+    def __init__(self, make: Make, clock: Clock, label: str = "") -> None:
         self.settings = Settings()
+        self.label = label
+        self.others: dict[str, WatchedRun] = {}
+        self._first_label = ""
+        self._in_file = ""
         self._make = make
         self._engine: RunEngine | None = None
         self.files: dict[str, FileStatus] = {}
@@ -76,7 +87,7 @@ class WatchedRun:
     def engine(self) -> RunEngine:
         """The engine, made at its first use with the settings known by then."""
         if self._engine is None:
-            self._engine = self._make(self.settings)
+            self._engine = self._make(self.settings, self.label)
         return self._engine
 
     def expect(self, logs: Sequence[str]) -> None:
@@ -87,6 +98,8 @@ class WatchedRun:
             self.files = {path: FileStatus(path, "", 0, 0, 0, 0, 0) for path in logs}
         self._expected = len(logs)
         self.dirty = True
+        for other in self.others.values():
+            other.expect(logs)
 
     @property
     def is_read(self) -> bool:
@@ -125,6 +138,15 @@ class WatchedRun:
         if item.preview is not None:
             self._take_preview(item.path, item.preview)
             return
+        if self.label:
+            item = of_run(item, self.label)
+        elif labels := labels_in(item.update.parsed):
+            self._meet(labels, item.update.parsed)
+        self._take_own(of_run(item, "") if self.others else item)
+        for other in self.others.values():
+            other.take(item)
+
+    def _take_own(self, item: IntakeItem) -> None:
         path, parsed, status = item.path, item.update.parsed, item.status
         now = self._clock.monotonic()
         caught_up = path in self._caught_up
@@ -149,6 +171,20 @@ class WatchedRun:
             self._has_new_rows = True
             self.engine.feed(path, parsed, item.update.restarted)
 
+    def _meet(self, labels: Sequence[str], parsed: Parsed) -> None:
+        """Makes known the other runs that a file holds."""
+        self._first_label = first_label(parsed) or self._first_label
+        for label in labels:
+            if label not in self.others:
+                other = self.others[label] = WatchedRun(self._make, self._clock, label)
+                other.settings, other.files = self.settings, dict(self.files)
+                other._caught_up, other._ended = set(self._caught_up), set(self._ended)
+                other._stated_at_s, other._expected = dict(self._stated_at_s), self._expected
+        every = [self._first_label, *self.others]
+        self._in_file = words(every, self._first_label)
+        for label, other in self.others.items():
+            other._in_file = words(every, label)
+
     def _has_grown(self, path: str, status: FileStatus, now: float) -> bool:
         """Whether the file was written to since it was told of: what a reader held back (a last line) is no news."""
         before = self.files.get(path)
@@ -161,7 +197,7 @@ class WatchedRun:
         """Has the preview drawn until the history is read. It goes through an engine of its own, without detectors."""
         if self._preview is None:
             self._preview = RunEngine("", "", clock=self._clock, detectors=())
-        self._preview.feed(path, parsed)
+        self._preview.feed(path, replace(parsed, blocks=[block for block in parsed.blocks if not block.run]))
         self._preview.settle()
         self.dirty = True
 
@@ -173,6 +209,8 @@ class WatchedRun:
     def stretch_to_read(self, first: float, last: float) -> Again | None:
         """What has to be read again so that the steps from `first` to `last` are drawn by their own values; None where
         nothing is thinned there, where that was read already, or where it would be too much."""
+        if self.others or self.label:
+            return None  # a stretch from the midst of the file does not say whose it is
         ends = wanted(self._last.series, first, last) if self._last is not None and self.is_read else None
         if ends is None:
             return None
@@ -246,6 +284,19 @@ class WatchedRun:
         if self.is_read and self._engine is not None and not self.failure:
             self._engine.settle()
 
+    def finish(self) -> None:
+        """All was read: what waits is decided, of the other runs in the files too."""
+        self.engine.settle()
+        for other in self.others.values():
+            other.finish()
+
+    def whole(self, jobs: Sequence[JobInfo] = (), *, with_scores: bool = True) -> RunSnapshot:
+        """The snapshot of a run that was read to its end, with those of the other runs in its files."""
+        self.learn_jobs(tuple(jobs))
+        made = self.snapshot(live=False, with_scores=with_scores)
+        others = tuple(other.snapshot(live=False, with_scores=with_scores) for other in self.others.values())
+        return replace(made, others=others) if others else made
+
     def snapshot_as(self, blank: RunSnapshot, name: str, target: str) -> RunSnapshot:
         """That of a run that `is_untouched`: `blank`, which is one of another such run, under its own name. Hundreds of
         runs are listed at once in this way; an engine for each, only to say that nothing is known, takes seconds."""
@@ -265,7 +316,7 @@ class WatchedRun:
         self.revision += 1
         engine = self._engine
         if engine is None:  # settings may still come: until the first record, what there is to say needs no engine
-            engine = self._make(self.settings)
+            engine = self._make(self.settings, self.label)
         pulse = self.pulse()
         now = self._clock.monotonic()
         if live and self._last is not None and self._is_as_judged(engine, now):
@@ -286,8 +337,7 @@ class WatchedRun:
             return unjudged(self._as_read(self._last), self.failure)
         self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self.told_problems()
         self._has_new_rows = False
-        self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
-        self._looks_else_at_s = self._lasts_until_s
+        self._looks_else_at_s = self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
         began_s = thread_time()
         self._last = assemble(
             engine,
@@ -315,7 +365,7 @@ class WatchedRun:
     def told_problems(self) -> tuple[str, ...]:
         """What is odd about the files and settings, one line each."""
         problems = [file.problem for file in self.files.values() if file.problem]
-        return (*([self.failure] if self.failure else []), *self.problems.values(), *problems)
+        return (*filter(None, (self.failure, self._in_file)), *self.problems.values(), *problems)
 
     def _stands_until_s(self) -> float:
         """Until when verdicts may stand in which nothing was found: while rows come, and while none does."""

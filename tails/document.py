@@ -28,17 +28,17 @@ class Difference:
     """
 
     def __init__(self) -> None:
-        self._known: list[tuple[str, FloatArray]] = []
+        self._known: list[tuple[tuple[str, str], FloatArray]] = []
         self._notes: set[tuple[int, str, str]] = set()
-        self._facts: set[tuple[str, float | str]] = set()
+        self._facts: set[tuple[str, str, float | str]] = set()
 
     def of(self, parsed: Parsed) -> Parsed:
         """The part of `parsed` that is new. `lines` and `unreadable` stay those of the whole reading."""
-        known = [(block.step_key, _prints(block)) for block in parsed.blocks]
+        known = [((block.step_key, block.run), _prints(block)) for block in parsed.blocks]
         out = Parsed(lines=parsed.lines, unreadable=parsed.unreadable)
-        for place, (block, (step_key, prints)) in enumerate(zip(parsed.blocks, known, strict=True)):
+        for place, (block, (kind, prints)) in enumerate(zip(parsed.blocks, known, strict=True)):
             start = 0
-            if place < len(self._known) and self._known[place][0] == step_key:
+            if place < len(self._known) and self._known[place][0] == kind:
                 start = _common_rows(self._known[place][1], prints)
             if start < len(block):
                 out.blocks.append(_rows_from(block, start))
@@ -49,7 +49,7 @@ class Difference:
                 self._notes.add(note_key)
                 out.notes.append(note)
         for fact in parsed.facts:
-            if (fact_key := (fact.key, fact.value)) not in self._facts:
+            if (fact_key := (fact.run, fact.key, fact.value)) not in self._facts:
                 self._facts.add(fact_key)
                 out.facts.append(fact)
         return out
@@ -169,4 +169,5 @@ def _rows_from(block: Block, start: int) -> Block:
         {key: marks[start:] for key, marks in block.marks.items()},
         block.step_key,
         block.time_kind,
+        block.run,
     )

@@ -48,6 +48,7 @@ class _Rows(msgspec.Struct, array_like=True):
     marks: dict[str, Described]
     step_key: str
     time_kind: TimeKind
+    run: str
 
 
 class _Item(msgspec.Struct, array_like=True):
@@ -207,6 +208,7 @@ def _block(rows: _Rows, source: str, data: bytes) -> Block:
         {key: unpack(told, data) for key, told in rows.marks.items()},
         rows.step_key,
         rows.time_kind,
+        rows.run,
     )
 
 
@@ -286,4 +288,5 @@ def _rows(block: Block, out: bytearray) -> _Rows:
         {key: pack(marks, out) for key, marks in block.marks.items()},
         block.step_key,
         block.time_kind,
+        block.run,
     )

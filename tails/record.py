@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import IntEnum, StrEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,7 @@ class Block:
     `marks`: raw key -> (n,) uint8 of `Mark`, present only for columns in which something that is not a
     number was logged (NaN, Inf or null). ABSENT and NUMBER are filled in there as well.
     `step_key`: the log's own name of the step, "" when no key serves (then `steps` is all NaN).
+    `run`: which of the runs that the file holds, as ``seed=2``; "" for the first, and where there is only one.
     """
 
     source: str
@@ -62,6 +64,7 @@ class Block:
     marks: dict[str, MarkArray] = field(default_factory=dict)
     step_key: str = ""
     time_kind: TimeKind = TimeKind.NONE
+    run: str = ""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -110,7 +113,7 @@ class Note:
 
     `text` is the log's own words (for a traceback: its last line, the exception), cut to 500 characters;
     it is hostile until shown otherwise and must pass `tails.text.printable` before it reaches a terminal.
-    `teardown` marks noise of a process that was already dying: never a root cause.
+    `teardown` marks noise of a process that was already dying: never a root cause. `run`: as `Block.run`.
     """
 
     source: str
@@ -122,6 +125,7 @@ class Note:
     time: float | None = None
     time_kind: TimeKind = TimeKind.NONE
     teardown: bool = False
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +135,17 @@ class Fact:
     Known keys: total_steps, batch_size (samples a step), seq_length (tokens), tokens_per_batch,
     parameters, active_parameters, clip_threshold, peak_lr, warmup_steps, precision, world_size, gpu,
     gpu_memory_bytes, optimizer, checkpoint_interval, num_experts, framework. Others are kept and shown.
+    `run`: as `Block.run`; `RUN_IN_FILE` tells what names the run, once its file holds several.
     """
 
     source: str
     line_no: int
     key: str
     value: float | str
+    run: str = ""
+
+
+RUN_IN_FILE: Final = "run_in_file"  # the key of a `Fact`
 
 
 @dataclass(slots=True)

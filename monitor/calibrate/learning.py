@@ -206,10 +206,10 @@ def _judged(
     """The run judged with the defaults and `values` on top; thresholds that lie beside it are left out."""
     clock = SystemClock()
 
-    def make(settings: Settings) -> RunEngine:
+    def make(settings: Settings, run: str) -> RunEngine:
         plain = replace(settings, thresholds={})
         engine = engine_of(files, clock, Thresholds().override(dict(values), source="calibrate"), plain)
-        engine.on_frame = frames.append
+        engine.on_frame = frames.append if not run else None
         return engine
 
     watched = WatchedRun(make, clock)

@@ -79,7 +79,7 @@ def tell_of_jobs(
     risk = work_at_risk(job, engine.notes, every, last, pace_s, eta_s)
     check = risk_check(job, risk, engine.notes, every, last, pace_s, eta_s)
     good = None
-    if jobs or len(engine.attempts) > 1:
+    if jobs or (len(engine.attempts) > 1 and not engine.began_anew):  # else it is not known whether anything was lost
         size = float(world) if isinstance(world, int | float) else None
         good = goodput(engine.attempts, stride, jobs, size, at)
     return Told(job, risk, good, (check,) if check is not None else (), stride)

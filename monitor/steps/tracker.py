@@ -32,6 +32,8 @@ _STEPLESS_ROWS: Final = 16
 _MOST_HELD: Final = 64
 # A resume without a step back counts as a restart only when the attempt was really under way.
 _ROWS_UNDER_WAY: Final = 10
+# A step within this share of an attempt is where it began, not a checkpoint of it.
+_BEGINNING: Final = 0.02
 
 Evidence = Literal["", "launch", "resumed", "file"]
 _STRENGTH: Final[dict[Evidence, int]] = {"": 0, "launch": 1, "resumed": 2, "file": 3}
@@ -49,11 +51,13 @@ class Placed:
 class StepTracker:
     """Gives rows their attempt and effective step, in order; see the module's text for the rules.
 
-    `stepless` tells whether line numbers stand in for the step; `problems` what was found odd.
+    `stepless` tells whether line numbers stand in for the step; `problems` what was found odd. `began_anew`: the steps
+    went back to where they began and nothing says why: another run looks the same as a restart from scratch.
     """
 
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}
+        self.began_anew = False
         self._attempt = Attempt()
         self._writers = Writers()
         self._prelude: list[Rows] = []
@@ -161,7 +165,7 @@ class StepTracker:
         goes_on = evidence == "launch" and step <= counter.top + 1.5 * counter.interval
         under_way = evidence == "file" or self._attempt.rows >= _ROWS_UNDER_WAY
         if self._attempt.rows and (back or (under_way and not goes_on)):
-            yield from self._new_attempt([row])
+            yield from self._new_attempt([row], is_told=True)
         else:
             yield from self._single(row)
 
@@ -171,7 +175,7 @@ class StepTracker:
         step, top = attempt.effective(row), attempt.counter.top
         if self._evidence and attempt.rows and step <= top:
             self._evidence = ""
-            yield from self._new_attempt([row])
+            yield from self._new_attempt([row], is_told=True)
         elif not attempt.counter.begun or attempt.aux_apart or step >= top:
             yield from self._accept(row)
         elif not self._evidence and attempt.is_other_quantity(row):
@@ -229,8 +233,11 @@ class StepTracker:
         held, self._held = self._held, []
         yield from self._new_attempt(held)
 
-    def _new_attempt(self, rows: list[Rows]) -> Iterator[Placed]:
-        """Begins an attempt with `rows`; rows without a step wait for the first that has one."""
+    def _new_attempt(self, rows: list[Rows], *, is_told: bool = False) -> Iterator[Placed]:
+        """Begins an attempt with `rows`; rows without a step wait for the first that has one. `is_told`: the log, or a
+        new file, says that one begins."""
+        if not is_told:
+            self._tell_begun_anew(next((float(row.steps[0]) for row in rows if not np.isnan(row.steps[0])), np.nan))
         self._attempt = self._attempt.follow()
         self._writers.begin_attempt()
         self._evidence = ""
@@ -241,6 +248,18 @@ class StepTracker:
                 begun = True
         if not begun:
             yield Placed(rows[0].take(slice(0, 0)), new_attempt=True)
+
+    def _tell_begun_anew(self, step: float) -> None:
+        counter = self._attempt.counter
+        into = _BEGINNING * (counter.top - counter.first)
+        if self._attempt.rows < _ROWS_UNDER_WAY or not step <= counter.first + into:
+            return
+        self.began_anew = True
+        self.problems.setdefault(
+            "anew",
+            f"the steps begin anew ({step:.15g} after {counter.top:.15g}) and nothing says why: a restart from scratch"
+            " and another run in the same file look alike; log a run name, or give each run a file of its own",
+        )
 
     # Other writers.
 
@@ -280,7 +299,7 @@ class StepTracker:
         elif evidence == "resumed" and self._attempt.rows < _ROWS_UNDER_WAY:
             yield from self._accept(row)
         else:
-            yield from self._new_attempt([row])
+            yield from self._new_attempt([row], is_told=True)
 
     def _number_prelude(self) -> Iterator[Placed]:
         rows, self._prelude = stack(self._prelude), []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trainmon.tails.formats.config_facts import fact_of_constant
 from trainmon.tails.formats.kinds import PLAIN, SPLIT_KEYS, TYPE_KEYS, RecordKind, Role, kind_of
 from trainmon.tails.formats.records import RANK, RecordReader
+from trainmon.tails.formats.run_split import Placement
 from trainmon.tails.formats.stamps import epoch_seconds, parse_stamp, stamp_keys, stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks, StructPlan
 from trainmon.tails.formats.table import Batch
@@ -18,6 +20,33 @@ from trainmon.tails.record import FloatArray, IntArray, Mark, TimeKind
 from trainmon.tails.steps import BoolArray, is_loss_key, is_training_key
 
 Texts = dict[str, list[str | None]]
+
+
+class Rows(NamedTuple):
+    """Rows on their way into a table; columns and marks are (n,), texts and kinds lists of n, kinds empty or n long."""
+
+    columns: Columns
+    marks: Marks
+    texts: Texts
+    kinds: list[RecordKind]
+    offsets: IntArray
+    lines: IntArray
+
+    def first(self, count: int) -> Rows:
+        """The first `count` rows."""
+        return self if count == len(self.offsets) else self.where(np.arange(len(self.offsets)) < count)
+
+    def where(self, keep: BoolArray) -> Rows:
+        """The rows that `keep` (n,) selects."""
+        places = np.flatnonzero(keep).tolist()
+        return Rows(
+            {key: column[keep] for key, column in self.columns.items()},
+            {key: mark[keep] for key, mark in self.marks.items()},
+            {key: [own[at] for at in places] for key, own in self.texts.items()},
+            [self.kinds[at] for at in places] if self.kinds else [],
+            self.offsets[keep],
+            self.lines[keep],
+        )
 
 
 class Bulk:
@@ -39,8 +68,27 @@ class Bulk:
             if stop == 0:
                 return 0
             return self.add(plan, records[:stop], loose, offsets[:stop], lines[:stop])
-        self._add_rows(columns, marks, texts, kinds, offsets, lines)
-        return len(records)
+        words = plan.words(records, columns)
+        if not words:
+            self._add_rows(columns, marks, texts, kinds, offsets, lines)
+            return len(records)
+        steps = columns.get(self.reader.chooser.key, np.full(len(records), math.nan))
+        placed = self.reader.place(words, steps, offsets, lines, final=False)
+        rows = Rows(columns, marks, texts, kinds, offsets, lines).first(placed.taken)
+        self._add_by_run(rows, placed)
+        return placed.taken
+
+    def _add_by_run(self, rows: Rows, placed: Placement) -> None:
+        """Adds rows to the runs that they belong to."""
+        if placed.runs is None:
+            self._add_rows(*rows)
+            return
+        whose = np.array(placed.runs, np.int64)
+        for run in dict.fromkeys(placed.runs):
+            if run >= 0:
+                self.reader.enter(run)
+                self._add_rows(*(rows if (whose == run).all() else rows.where(whose == run)))
+        self.reader.enter(self.reader.split.newest)
 
     def add_columns(
         self,
@@ -50,24 +98,28 @@ class Bulk:
         offsets: IntArray,
         lines: IntArray,
         suffixes: Sequence[str] | None = None,
+        placed: Placement | None = None,
     ) -> None:
-        """Adds rows that are columns already; `suffixes` (n,) go behind the keys of each row.
+        """Adds rows that are columns already; `suffixes` (n,) go behind the keys of each row. `placed`: their runs.
 
         Rows whose type says that they are none are left out.
         """
         kinds = self._kinds(columns, marks, texts, len(offsets))
         if kinds and any(kind.role is Role.FACTS for kind in kinds):
             keep = np.array([kind.role is Role.ROW for kind in kinds])
-            columns = {key: column[keep] for key, column in columns.items()}
-            marks = {key: mark[keep] for key, mark in marks.items()}
-            texts = {key: [text for text, kept in zip(own, keep, strict=True) if kept] for key, own in texts.items()}
+            columns, marks, texts, kinds, offsets, lines = Rows(columns, marks, texts, kinds, offsets, lines).where(
+                keep
+            )
             suffixes = [text for text, kept in zip(suffixes, keep, strict=True) if kept] if suffixes else None
-            kinds = [kind for kind in kinds if kind.role is Role.ROW]
-            offsets, lines = offsets[keep], lines[keep]
+            if placed is not None and placed.runs is not None:
+                runs = [run for run, kept in zip(placed.runs, keep, strict=True) if kept]
+                placed = replace(placed, runs=runs, taken=len(runs))
         if suffixes is not None and any(suffixes):
             kinds = _suffixed(kinds or [PLAIN] * len(offsets), suffixes)
         if len(offsets):
-            self._add_rows(columns, marks, texts, kinds, offsets, lines)
+            self._add_by_run(
+                Rows(columns, marks, texts, kinds, offsets, lines), placed or Placement(None, len(offsets))
+            )
 
     def _kinds(self, columns: Columns, marks: Marks, texts: Texts, count: int) -> list[RecordKind]:
         typed = [key for key in (*TYPE_KEYS, *SPLIT_KEYS) if key in texts]
@@ -124,9 +176,9 @@ class Bulk:
         keys = [key for key in columns if is_training_key(key)]
         training = _any_logged(columns, marks, keys, len(steps))
         if keep is None:
-            return self.reader.track.own_steps(steps, None if training.all() else training)
+            return self.reader.run.track.own_steps(steps, None if training.all() else training)
         own = steps.copy()
-        own[keep] = self.reader.track.own_steps(steps[keep], training[keep])
+        own[keep] = self.reader.run.track.own_steps(steps[keep], training[keep])
         return own
 
     def _see_constants(self, columns: Columns, steps: FloatArray, lines: IntArray, keep: BoolArray | None) -> None:
@@ -143,14 +195,14 @@ class Bulk:
                     (values[2:] != values[1:-1]) | (values[2:] != values[:-2]) | ~(values[1:-1] > steps[rows[1:-1]])
                 )
             for row in rows[fresh].tolist():
-                self.reader.constants.see(
+                self.reader.run.constants.see(
                     key, float(column[row]), float(steps[row]), int(lines[row]), self.reader.parsed.facts
                 )
 
     def _put(self, batch: Batch, step_key: str, time_kinds: list[TimeKind]) -> None:
         distinct = set(time_kinds) - {TimeKind.NONE}
         if len(distinct) < 2:
-            self.reader.table.add(batch, step_key, next(iter(distinct), TimeKind.NONE))
+            self.reader.run.table.add(batch, step_key, next(iter(distinct), TimeKind.NONE))
             return
         start = 0
         current = TimeKind.NONE
@@ -160,7 +212,7 @@ class Bulk:
             if current is TimeKind.NONE and kind is not None:
                 current = kind
                 continue
-            self.reader.table.add(batch.rows(np.arange(start, index)), step_key, current)
+            self.reader.run.table.add(batch.rows(np.arange(start, index)), step_key, current)
             start, current = index, kind or TimeKind.NONE
 
 

@@ -6,15 +6,15 @@ import re
 
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import NAME_KEYS, VALUE_KEYS
+from trainmon.tails.formats.run_keys import names_run, names_start
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.steps import is_training_key, says_eval, step_rank, word_set, words_of
 
-# Columns that tell runs or sources apart in a table that holds several.
+# Columns that tell sources, tasks, models or ranks apart in a table that holds several, a row each.
 _LABELS = word_set(
-    "run run_id run_name runid variant experiment experiment_name exp exp_name trial arm method seed job_id "
-    "model model_name config_name task task_name source dataset domain subset_name rank worker "
-    "config config_id setting condition ablation fold arch architecture algorithm algo agent model_size width depth"
+    "method model model_name task task_name source dataset domain subset_name rank worker "
+    "config setting condition arch architecture algorithm algo agent model_size width depth"
 )
 _MEASURES = word_set("loss nll ppl perplexity accuracy acc bpb")
 _TYPE_OF_NAME = ("metric_type", "group", "category")
@@ -23,14 +23,16 @@ _TYPE_OF_NAME = ("metric_type", "group", "category")
 @dataclass(frozen=True, slots=True)
 class Header:
     """`names`: the columns in order, "" for one that is left out. `numbers`: indices of the columns that may hold
-    numbers; `texts`: of those whose texts are needed; `labels`: of those that tell runs apart; `long`: the indices
-    of metric type (-1 when there is none), metric name and value of a table in long form, else empty."""
+    numbers; `texts`: of those whose texts are needed; `labels`: of those that tell series apart; `runs`: of those that
+    name a run; `long`: the indices of metric type (-1 when there is none), metric name and value of a table in long
+    form, else empty."""
 
     names: tuple[str, ...]
     numbers: tuple[int, ...]
     texts: tuple[int, ...]
     labels: tuple[int, ...]
     long: tuple[int, ...] = ()
+    runs: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, fields: list[str]) -> Header:
@@ -47,10 +49,13 @@ class Header:
         type_at = next((lower.index(key) for key in _TYPE_OF_NAME if key in lower), -1) if is_long else -1
         taken = {name_at, value_at, type_at} if is_long else set()
         kept = [index for index, name in enumerate(names) if name and index not in taken]
+        runs = tuple(index for index in kept if names_run(names[index]))
         labels = tuple(index for index in kept if lower[index] in _LABELS)
+        if not any(step_rank(names[index]) is not None for index in kept):
+            runs, labels = (), tuple(sorted((*runs, *labels)))  # without steps a table of results, a row each
         return cls(
             tuple(names),
-            tuple(index for index in kept if index not in labels),
+            tuple(index for index in kept if index not in (*labels, *runs) and not names_start(names[index])),
             tuple(
                 index
                 for index in kept
@@ -58,6 +63,7 @@ class Header:
             ),
             labels,
             (type_at, name_at, value_at) if is_long else (),
+            runs,
         )
 
 

@@ -1,4 +1,4 @@
-"""Columns that tell several runs of one table apart become labels behind the keys."""
+"""Columns that tell apart what the rows of one table are about (tasks, models, ranks) become labels behind the keys."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ class Labels:
     A column with one value in the first `_HEAD_ROWS` rows labels nothing; should another value come later, only its
     rows are labelled.
 
-    >>> labels = Labels(Header.of(["run", "step", "loss"]))
+    >>> labels = Labels(Header.of(["task", "step", "acc"]))
     >>> labels.settle([["a", "1", "2.5"]], final=False), labels.settle([["a", "1", "2"], ["b", "1", "3"]], final=False)
     (False, True)
-    >>> labels.suffixes([("a", "b"), ("1", "1"), ("2", "3")])
-    ['{run=a}', '{run=b}']
+    >>> labels.suffixes([("a", "b"), ("1", "1"), ("2", "3")], ())
+    ['{task=a}', '{task=b}']
     """
 
     def __init__(self, header: Header | None = None) -> None:
         self._columns = header.labels if header is not None else ()
         self._names = header.names if header is not None else ()
+        self._runs = header.runs if header is not None else ()
         self._texts = _may_tell_runs(header) if header is not None else ()
         self._steps = [index for index, name in enumerate(self._names) if step_rank(name) is not None]
         self._silent: dict[int, str] = {}
@@ -40,7 +41,8 @@ class Labels:
         texts = self._texts_among(rows[:_HEAD_ROWS])
         if texts and len(rows) < _HEAD_ROWS and not final:
             return False
-        self._columns = (*self._columns, *(index for index in texts if self._tells_runs(index, rows[:_HEAD_ROWS])))
+        told = (index for index in texts if self._tells_runs(index, rows[:_HEAD_ROWS]))
+        self._columns = (*self._columns, *told, *self._results_of(rows[:_HEAD_ROWS]))
         single = {index: {row[index] for row in rows[:_HEAD_ROWS]} for index in self._columns}
         single = {index: values for index, values in single.items() if len(values) < 2}
         if single and len(rows) < _HEAD_ROWS and not final:
@@ -74,8 +76,25 @@ class Labels:
             newest[row[index]] = last = step
         return goes_back and 1 < len(newest) <= len(rows) // 2
 
-    def suffixes(self, table: Sequence[Sequence[str]]) -> list[str] | None:
-        """(n,) the labels of the rows, `table` column by column; None when the table has no labels."""
+    def _results_of(self, rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
+        """The columns that name runs, where each of several runs has one row: a table of results."""
+        columns = self._runs if self._steps else ()
+        tops: dict[tuple[str, ...], float] = {}
+        for row in rows if columns else ():
+            step = _step(row[self._steps[0]])
+            name = tuple(row[index] for index in columns)
+            if step is not None and step > tops.setdefault(name, step):
+                return ()
+        return columns if len(tops) > 1 else ()
+
+    def suffixes(self, table: Sequence[Sequence[str]], runs: Sequence[str]) -> list[str] | None:
+        """(n,) the labels of the rows, `table` column by column; None when the table has no labels.
+
+        `runs`: the names of the columns that tell runs apart, which label nothing.
+        """
+        if runs and any(self._names[index] in runs for index in self._columns):
+            self._columns = tuple(index for index in self._columns if self._names[index] not in runs)
+            self._known = {}
         if not self._columns:
             return None
         known = self._known

@@ -10,13 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from trainmon.tails.formats.base import LineFormat
-from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.bulk import Bulk, Rows
 from trainmon.tails.formats.csv_columns import column_of, number_of
 from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_file, named_by_file
 from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, split
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
+from trainmon.tails.formats.run_keys import names_run
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.formats.torn import Torn
@@ -63,6 +64,7 @@ class CsvTable(LineFormat):
         self._head: list[TableRow] | None = []
         self._rows: list[TableRow] = []
         self._torn = Torn()
+        self._are_numbers: dict[int, bool] = {}  # of each column, by its first field
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
@@ -170,6 +172,7 @@ class CsvTable(LineFormat):
         """Rows from here on stand under `header`."""
         self._header = header
         self._labels = Labels(header)
+        self._are_numbers = {}
         self._head = []
 
     def _flush(self, *, final: bool) -> None:
@@ -183,8 +186,12 @@ class CsvTable(LineFormat):
                 return
             rows, self._head = self._head, None
         size = _BATCH if not self._header.long else _BATCH // 8
-        for start in range(0, len(rows), size):
-            self._emit(self._header, rows[start : start + size])
+        while rows:
+            taken = self._emit(self._header, rows[:size], final=final or len(rows) > size)
+            if not taken:
+                break
+            rows = rows[taken:]
+        self._rows = rows
 
     def _settle(self, header: Header, rows: list[TableRow], *, final: bool) -> bool:
         if not rows or not self._labels.settle([row[0] for row in rows], final=final):
@@ -209,7 +216,8 @@ class CsvTable(LineFormat):
                 continue
         return values
 
-    def _emit(self, header: Header, rows: list[TableRow]) -> None:
+    def _emit(self, header: Header, rows: list[TableRow], *, final: bool) -> int:
+        """Adds rows; how many. The others wait for those that tell which run they belong to."""
         table = list(zip(*(row[0] for row in rows), strict=True))
         columns: Columns = {}
         marks: Marks = {}
@@ -224,12 +232,38 @@ class CsvTable(LineFormat):
             header.names[index]: [text if text and not is_number(text) else None for text in table[index]]
             for index in header.texts
         }
-        suffixes = self._labels.suffixes(table)
+        offsets = np.array([row[1] for row in rows], np.int64)
+        lines = np.array([row[2] for row in rows], np.int64)
+        placed = None
+        if words := self._words(header, table):
+            steps = columns.get(self.reader.chooser.key, np.full(len(rows), math.nan))
+            placed = self.reader.place(words, steps, offsets, lines, final=final)
+            if placed.taken < len(rows):
+                table = [column[: placed.taken] for column in table]
+                columns, marks, texts, _, offsets, lines = Rows(columns, marks, texts, [], offsets, lines).first(
+                    placed.taken
+                )
+        suffixes = self._labels.suffixes(table, self.reader.split.keys)
         if header.long:
             _pivot(header, table, columns, marks, suffixes)
             suffixes = None
-        offsets = np.array([row[1] for row in rows], np.int64)
-        self._bulk.add_columns(columns, marks, texts, offsets, np.array([row[2] for row in rows], np.int64), suffixes)
+        self._bulk.add_columns(columns, marks, texts, offsets, lines, suffixes, placed)
+        return len(offsets)
+
+    def _words(self, header: Header, table: list[tuple[str, ...]]) -> dict[str, list[str | None]]:
+        """What may tell the runs of the rows apart."""
+        words: dict[str, list[str | None]] = {}
+        for index, name in enumerate(header.names):
+            if not name or index in header.long or (header.long and not names_run(name)):
+                continue
+            if index not in self._are_numbers:
+                filled = next((field for field in table[index] if field), None)
+                if filled is None:
+                    continue
+                self._are_numbers[index] = is_number(filled)
+            if name != self.reader.chooser.key and self.reader.split.wants(name, is_number=self._are_numbers[index]):
+                words[name] = list(table[index])
+        return words
 
 
 def _fits(row: list[str], count: int) -> bool:

@@ -26,12 +26,12 @@ from trainmon.tails.formats.json_shapes import (
 from trainmon.tails.formats.json_text import tolerant
 from trainmon.tails.formats.jsonl import JsonLines
 from trainmon.tails.formats.line_index import Lines
-from trainmon.tails.formats.records import RecordReader
+from trainmon.tails.formats.records import Cells, RecordReader
 from trainmon.tails.formats.stamps import parse_stamp, seconds_of
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact, NoteKind, Parsed
-from trainmon.tails.steps import says_eval
+from trainmon.tails.steps import says_eval, words_of
 
 _BOM = b"\xef\xbb\xbf"
 _RUN_DEPTH = 3
@@ -39,10 +39,10 @@ _RUN_DEPTH = 3
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in the document: the labels of the run, and the key that leads here."""
+    """Where in the document: what is put before the names of its series, and whether it is one of several runs."""
 
-    suffix: str = ""
-    key: str = ""
+    prefix: str = ""
+    in_run: bool = False
 
 
 class Reading:
@@ -119,7 +119,7 @@ class Reading:
             self._read_flat(value)
             return
         self._read_facts({key: entry for key, entry in rest.items() if key not in named and key not in runs})
-        self._read_series(series, place.suffix)
+        self._read_series(series, place.prefix)
         for key in records:
             if series and not any("step" in str(name).lower() or "iter" in str(name).lower() for name in value[key][0]):
                 self._read_aside(key, value[key])
@@ -128,10 +128,12 @@ class Reading:
         for key in rest:
             if isinstance(rest[key], list) and rest[key] and all(map(is_record_list, rest[key])):
                 self._read_aside(key, [item for inner in rest[key] for item in inner])
+        several = sum(not _is_part(key) for key in runs) > 1
         for key in runs:
-            label = key.translate({ord("{"): "(", ord("}"): ")", ord("="): "-", ord(","): " "})
-            suffix = f"{{run={label}}}" if len(runs) > 1 else place.suffix
-            self._read_object(value[key], _Place(suffix, key), depth + 1)
+            if several and not _is_part(key) and not self.reader.begin_run(f"run={key}"):
+                continue
+            prefix = f"{key}/" if says_eval(key) else place.prefix
+            self._read_object(value[key], _Place(prefix, place.in_run or several), depth + 1)
 
     def _read_flat(self, value: dict[str, Any]) -> None:
         """A document without series or records: settings, or one record."""
@@ -144,25 +146,22 @@ class Reading:
     def _read_facts(self, value: dict[str, Any]) -> None:
         values, texts = self.reader.keys.row(value)
         for key, fact in config_facts(values, texts):
-            self.reader.parsed.facts.append(Fact(self.source, 1, key, fact))
+            self.reader.parsed.facts.append(Fact(self.source, 1, key, fact, self.reader.run.label))
 
     def _read_records(self, key: str, records: list[dict[str, Any]], place: _Place) -> None:
         start = list_start(self.text, key)
-        spans = list(elements(self.text, start)) if start is not None and not place.suffix else []
-        if len(spans) == len(records) and not says_eval(key):
+        spans = list(elements(self.text, start)) if start is not None and not place.in_run else []
+        is_eval = says_eval(key) or bool(place.prefix)
+        if len(spans) == len(records) and not is_eval:
             self._read_spans(spans)
             return
         for index, record in enumerate(records):
-            typed = {"split": "eval", **record} if says_eval(key) else record
-            if place.suffix:
-                typed = {
-                    f"{name}{place.suffix}" if _is_metric(name, entry) else name: entry for name, entry in typed.items()
-                }
-            behind = records[index + 1 : index + 17]
-            self.reader.read(typed, 0, 1, partial(self._numbers_of, behind))
+            typed = {"split": "eval", **record} if is_eval else record
+            self.reader.read(typed, 0, 1, partial(self._behind, records, index))
 
-    def _numbers_of(self, records: list[dict[str, Any]]) -> list[dict[str, float | None]]:
-        return [self.reader.keys.row(record)[0] for record in records]
+    def _behind(self, records: list[dict[str, Any]], index: int, count: int) -> list[Cells]:
+        """The numbers and texts of the records behind one."""
+        return [self.reader.keys.row(record) for record in records[index + 1 : index + 1 + count]]
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> None:
         """Records at these places of the text, by the fast way."""
@@ -200,21 +199,21 @@ class Reading:
             times, steps, values = (list(column) for column in zip(*rows, strict=True))
             self._read_series([Series("Value", values, column_of(steps)[0].tolist(), times)], "")
 
-    def _read_series(self, series: list[Series], suffix: str) -> None:
+    def _read_series(self, series: list[Series], prefix: str) -> None:
         stepped = [one for one in series if one.steps is not None]
         if all(_is_rising(one.steps or []) for one in stepped) and stepped:
-            self._add_union(stepped, suffix)
+            self._add_union(stepped, prefix)
         else:
             for one in stepped:
-                self._add_union([one], suffix)
+                self._add_union([one], prefix)
         by_length: dict[int, list[Series]] = {}
         for one in series:
             if one.steps is None:
                 by_length.setdefault(len(one.values), []).append(one)
         for length, group in by_length.items():
-            self._add(np.full(length, math.nan), {one.name + suffix: column_of(one.values) for one in group}, [])
+            self._add(np.full(length, math.nan), {prefix + one.name: column_of(one.values) for one in group}, [])
 
-    def _add_union(self, series: list[Series], suffix: str) -> None:
+    def _add_union(self, series: list[Series], prefix: str) -> None:
         own = [np.array(one.steps, np.float64) for one in series]
         steps = own[0] if len(own) == 1 else np.unique(np.concatenate(own))
         made = {}
@@ -226,7 +225,7 @@ class Reading:
             if marks is not None:
                 mark = np.zeros(len(steps), np.uint8)
                 mark[rows] = marks
-            made[one.name + suffix] = (column, mark)
+            made[prefix + one.name] = (column, mark)
         times = series[0].times if len({id(one.steps) for one in series}) == 1 or _same(own) else None
         self._add(steps, made, times or [])
 
@@ -254,8 +253,9 @@ def _decode(text: str) -> Any:
         return tolerant(text)
 
 
-def _is_metric(name: str, entry: Any) -> bool:
-    return not isinstance(entry, str) and "step" not in name.lower() and "iter" not in name.lower()
+def _is_part(key: str) -> bool:
+    """Whether what stands under `key` is a part of a run, its training or an evaluation, and no run."""
+    return says_eval(key) or not words_of(key).isdisjoint(("train", "training"))
 
 
 def _is_rising(steps: list[float]) -> bool:

@@ -171,13 +171,13 @@ def is_record_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
-def holds_data(value: dict[str, Any]) -> bool:
-    """Whether an object of a document holds records or series."""
-    return (
-        any(is_record_list(entry) for entry in value.values())
-        or any(one.steps is not None or len(one.values) > 1 for one in series_of(value))
-        or any(isinstance(entry, dict) and any(map(is_record_list, entry.values())) for entry in value.values())
-    )
+def holds_data(value: dict[str, Any], depth: int = 1) -> bool:
+    """Whether an object of a document holds records or series, itself or in an object `depth` levels down."""
+    if any(is_record_list(entry) for entry in value.values()):
+        return True
+    if any(one.steps is not None or len(one.values) > 1 for one in series_of(value)):
+        return True
+    return depth > 0 and any(isinstance(entry, dict) and holds_data(entry, depth - 1) for entry in value.values())
 
 
 def elements(text: str, start: int) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.formats.line_index import Lines
-from trainmon.tails.formats.records import RecordReader, Values
+from trainmon.tails.formats.records import Cells, RecordReader
 from trainmon.tails.formats.seen import Seen, learn
 from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
 from trainmon.tails.formats.torn import Torn
@@ -21,7 +21,6 @@ from trainmon.tails.formats.wrapped import message_of
 from trainmon.tails.notes import NoteScanner
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.record import NoteKind, Parsed
-from trainmon.tails.steps import StepChooser
 from trainmon.tails.text import strip_escapes
 
 _BOM = b"\xef\xbb\xbf"
@@ -178,20 +177,20 @@ class JsonLines(LineFormat):
         return True
 
     def _following(
-        self, lines: Lines, index: int, objects: list[tuple[int, dict[str, Any]]], place: int
-    ) -> list[Values]:
-        """The numbers of the records behind this one, as many as the choice of the step may need."""
-        out: list[Values] = []
+        self, lines: Lines, index: int, objects: list[tuple[int, dict[str, Any]]], place: int, count: int
+    ) -> list[Cells]:
+        """The numbers and texts of the `count` records behind this one that hold any."""
+        out: list[Cells] = []
         rest = [record for at, record in objects if at > place]
-        while len(out) < StepChooser.LOOK_AHEAD:
+        while len(out) < count:
             while not rest:
                 index += 1
                 if index >= len(lines):
                     return out
                 rest = [record for _, record in objects_in(lines.text(index))[0]]
-            values = KeyTable().row(rest.pop(0))[0]
-            if values:
-                out.append(values)
+            cells = KeyTable().row(rest.pop(0))
+            if cells[0]:
+                out.append(cells)
         return out
 
     def _renew_plan(self, lines_left: int) -> None:
@@ -203,7 +202,9 @@ class JsonLines(LineFormat):
         self._news, self._stale = False, 0
         self._patience = min(self._patience * 2, max(4096, 4 * len(self._seen)))  # a plan of many keys is dear
         try:
-            self._plan = StructPlan(self._seen, self.reader.keys) if self._step_is_settled() else None
+            self._plan = (
+                StructPlan(self._seen, self.reader.keys, self.reader.split) if self._step_is_settled() else None
+            )
         except UnfitError:
             self._plan = None
 

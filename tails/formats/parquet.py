@@ -9,6 +9,7 @@ import numpy as np
 
 from trainmon.tails.formats.base import DocumentFormat
 from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.records import RecordReader
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
@@ -61,8 +62,10 @@ class Parquet(DocumentFormat):
                         marks[name] = made[1]
             elif types.is_timestamp(field.type):
                 columns[name] = _seconds(field)
-            elif types.is_string(field.type) and stamp_order(name) is not None:
-                texts[name] = field.to_pylist()
+            elif types.is_string(field.type) or types.is_large_string(field.type) or types.is_dictionary(field.type):
+                words = field.to_pylist()
+                if all(isinstance(word, str | None) for word in words):
+                    texts[name] = words
         reader = RecordReader(self.source)
         head = [
             {key: float(column[row]) for key, column in columns.items() if not np.isnan(column[row])}
@@ -72,7 +75,15 @@ class Parquet(DocumentFormat):
             if reader.chooser.consider(values, head[index + 1 : index + 1 + reader.chooser.LOOK_AHEAD], final=True):
                 break
         rows = np.arange(table.num_rows, dtype=np.int64)
-        Bulk(reader).add_columns(columns, marks, texts, np.zeros(len(rows), np.int64), rows + 1)
+        offsets = np.zeros(len(rows), np.int64)
+        wants = reader.split.wants
+        words = {key: own for key, own in texts.items() if wants(key, is_number=False)}
+        numbers = {key: column for key, column in columns.items() if wants(key, is_number=True)}
+        steps = columns.get(reader.chooser.key, np.full(len(rows), np.nan))
+        placed = reader.place({**words, **numbers}, steps, offsets, rows + 1, final=True)
+        kinds = (*TYPE_KEYS, *SPLIT_KEYS)
+        texts = {key: own for key, own in texts.items() if key in kinds or stamp_order(key) is not None}
+        Bulk(reader).add_columns(columns, marks, texts, offsets, rows + 1, None, placed)
         out = reader.take()
         out.lines = table.num_rows
         return out

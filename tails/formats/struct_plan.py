@@ -19,6 +19,7 @@ from trainmon.tails.formats.builder import mark_of
 from trainmon.tails.formats.cells import KeyTable, Kind, number_in
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import could_be_long_form
+from trainmon.tails.formats.run_split import RunSplit
 from trainmon.tails.formats.seen import Seen
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.record import FloatArray, Mark, MarkArray
@@ -48,9 +49,12 @@ class UnfitError(ValueError):
 
 
 class StructPlan:
-    """Decodes lines of records of the keys `seen`. Raises `UnfitError` when such records have no plan."""
+    """Decodes lines of records of the keys `seen`. Raises `UnfitError` when such records have no plan.
 
-    def __init__(self, seen: dict[str, Seen], table: KeyTable) -> None:
+    `split`: what tells the runs of the file apart.
+    """
+
+    def __init__(self, seen: dict[str, Seen], table: KeyTable, split: RunSplit) -> None:
         if not seen or could_be_long_form(seen) or not SAMPLE_KEYS.isdisjoint(seen):  # samples are scored one by one
             raise UnfitError
         self._table = table
@@ -58,6 +62,8 @@ class StructPlan:
         self._nested: list[tuple[str, Getter]] = []
         self._ignored: list[Getter] = []
         self._texts: dict[str, tuple[Getter, bool]] = {}
+        self._split = split
+        self._run_texts: dict[str, Getter] = {}
         self._inner = False
         self._nulls = False
         self._texts_found = table.texts_found
@@ -119,6 +125,16 @@ class StructPlan:
             for values in (map(getter, records),)
         }
 
+    def words(self, records: list[Any], columns: Columns) -> dict[str, list[str | None] | FloatArray]:
+        """What may tell the runs of the records apart, by key; `columns`: those of `records`."""
+        wants = self._split.wants
+        words: dict[str, list[str | None] | FloatArray] = {
+            key: [value if isinstance(value, str) else None for value in map(getter, records)]
+            for key, getter in self._run_texts.items()
+            if wants(key, is_number=False)
+        }
+        return words | {key: column for key, column in columns.items() if wants(key, is_number=True)}
+
     def _structs(self, seen: dict[str, Seen], path: str, attributes: str, depth: int) -> tuple[type, type]:
         """The struct types for the keys of one level, narrow and with room for strings."""
         strict: list[tuple[str, Any, Any]] = []
@@ -143,6 +159,8 @@ class StructPlan:
         kind = self._table.kinds.get(key)
         if is_top and types.text and (key in TYPE_KEYS or key in SPLIT_KEYS or stamp_order(key) is not None):
             self._texts[key] = (getter, kind is Kind.TEXT)
+        if is_top and kind is Kind.TEXT and types.text and self._split.wants(key, is_number=False):
+            self._run_texts[key] = getter
         mixed = (kind is Kind.TEXT and types.number) or (kind is Kind.NUMBER and types.truth)
         if types.listed or types.inner is not None or mixed or kind is None:
             self._nested.append((key, getter))

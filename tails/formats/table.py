@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -55,10 +55,11 @@ class Row:
 
 
 class Table:
-    """Collects `Row` and `Batch`; `take` gives blocks, cut where the step key or the kind of time changes."""
+    """Collects `Row` and `Batch` of a run; `take` gives blocks, cut where the step key or the kind of time changes."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, run: str = "") -> None:
         self.source = source
+        self.run = run
         self._parts: list[Batch | Row] = []
         self._keys: set[str] = set()
         self._count = 0
@@ -87,7 +88,8 @@ class Table:
 
     def _close(self) -> None:
         if self._count:
-            self._blocks.append(_block(self.source, self._parts, self._count, self._step_key, self._time_kind))
+            made = _block(self.source, self._parts, self._count, self._step_key, self._time_kind)
+            self._blocks.append(replace(made, run=self.run) if self.run else made)
         self._parts, self._keys, self._count = [], set(), 0
         self._step_key, self._time_kind = "", TimeKind.NONE
 

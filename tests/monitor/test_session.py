@@ -245,7 +245,7 @@ class Breaks(Detector):
 def test_a_check_that_raises_takes_nothing_else_with_it(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def engine(files: RunFiles, clock: Clock, limits: Thresholds, settings: Settings) -> RunEngine:
+    def engine(files: RunFiles, clock: Clock, limits: Thresholds, settings: Settings, run: str) -> RunEngine:
         return RunEngine(files.name, files.target, clock=clock, detectors=(LossSpike, Breaks))
 
     monkeypatch.setattr(module, "engine_of", engine)
@@ -267,9 +267,9 @@ class BreaksAt(RunEngine):
 def test_an_engine_that_raises_says_so_and_leaves_the_other_runs_alone(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def engine(files: RunFiles, clock: Clock, limits: Thresholds, settings: Settings) -> RunEngine:
+    def engine(files: RunFiles, clock: Clock, limits: Thresholds, settings: Settings, run: str) -> RunEngine:
         if files.name == "b":
-            return engine_of(files, clock, limits, settings)
+            return engine_of(files, clock, limits, settings, run)
         return BreaksAt(files.name, files.target, clock=clock)
 
     monkeypatch.setattr(module, "engine_of", engine)
@@ -300,7 +300,7 @@ def test_a_snapshot_that_cannot_be_made_leaves_the_last_one_standing(
             return super().checks()
 
     monkeypatch.setattr(
-        module, "engine_of", lambda files, clock, limits, settings: Mute(files.name, files.target, clock=clock)
+        module, "engine_of", lambda files, clock, limits, settings, run: Mute(files.name, files.target, clock=clock)
     )
     log = tmp_path / "metrics.jsonl"
     log.write_bytes(rows(1, 60))

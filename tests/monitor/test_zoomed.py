@@ -51,7 +51,7 @@ def write(log: Path, how: str = "jsonl") -> np.ndarray:
 def watched(log: Path) -> WatchedRun:
     clock = SystemClock()
     (files,) = discover([str(log)], log.parent).runs
-    run = WatchedRun(lambda _: RunEngine("run", str(log), clock=clock), clock)
+    run = WatchedRun(lambda *_: RunEngine("run", str(log), clock=clock), clock)
     for item in read_all(files, clock):
         run.take(item)
     run.settle()

@@ -97,3 +97,9 @@ def marks(parsed: Parsed, key: str) -> list[str]:
 def steps(parsed: Parsed) -> list[float | None]:
     """The steps of all rows; None where there is none."""
     return [row[0] for row in rows_of(parsed)]
+
+
+def by_run(parsed: Parsed) -> dict[str, Parsed]:
+    """The reading of each run of the file, by its label."""
+    labels = dict.fromkeys(block.run for block in parsed.blocks)
+    return {label: Parsed([block for block in parsed.blocks if block.run == label]) for label in labels}

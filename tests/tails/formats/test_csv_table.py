@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tails.formats.structured import column, marks, read_lines, rows_of, said, steps
+from tests.tails.formats.structured import by_run, column, marks, read_lines, rows_of, said, steps
 from trainmon.tails.formats.csv_table import CsvTable
 from trainmon.tails.record import NoteKind, Parsed, TimeKind
 
@@ -76,9 +76,9 @@ def test_long_form_and_runs_kept_apart() -> None:
     text = "metric_type,metric_name,run,step,value\n" + "".join(
         f"loss,validation_loss,{run},{step},{step + len(run)}\n" for run in ("a", "bb") for step in (0, 10, 20)
     )
-    parsed = read(text)
-    assert column(parsed, "loss/validation_loss{run=a}") == [1.0, 11.0, 21.0]
-    assert column(parsed, "loss/validation_loss{run=bb}") == [2.0, 12.0, 22.0]
+    runs = by_run(read(text))
+    assert column(runs[""], "loss/validation_loss") == [1.0, 11.0, 21.0]
+    assert column(runs["run=bb"], "loss/validation_loss") == [2.0, 12.0, 22.0]
 
 
 def test_variants_and_text_in_the_step() -> None:
@@ -86,16 +86,17 @@ def test_variants_and_text_in_the_step() -> None:
     for variant in ("r8", "r16"):
         text += "".join(f"{variant},{10 * i},{2.5 / i},\n" for i in range(1, 40)) + f"{variant},eval,,1.25\n"
     parsed = read(text)
-    assert len(column(parsed, "train_loss{variant=r8}")) == 39
-    assert column(parsed, "eval_loss{variant=r16}") == [1.25]
+    runs = by_run(parsed)
+    assert len(column(runs[""], "train_loss")) == 39
+    assert column(runs["variant=r16"], "eval_loss") == [1.25]
     assert steps(parsed).count(None) == 2
 
 
 def test_one_run_needs_no_label_until_another_comes() -> None:
     rows = "".join(f"log.txt,{i},{i / 2}\n" for i in range(300))
-    parsed = read("source,step,loss\n" + rows + "other.txt,0,9.5\n")
-    assert len(column(parsed, "loss")) == 300
-    assert column(parsed, "loss{source=other.txt}") == [9.5]
+    runs = by_run(read("source,step,loss\n" + rows + "other.txt,0,9.5\n"))
+    assert len(column(runs[""], "loss")) == 300
+    assert column(runs["source=other.txt"], "loss") == [9.5]
 
 
 def test_header_again_is_a_launch() -> None:

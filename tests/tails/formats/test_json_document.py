@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tails.formats.structured import column, marks, rows_of, steps
+from tests.tails.formats.structured import by_run, column, marks, rows_of, steps
 from trainmon.tails.formats.json_document import JsonDocument
 from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.formats.run_split import MOST_RUNS
 from trainmon.tails.record import NoteKind, Parsed, TimeKind
 
 
@@ -108,12 +109,30 @@ def test_sacred_metrics_all_nan() -> None:
 def test_lists_of_records_and_several_runs() -> None:
     records = [{"step": i, "loss": 2.5} for i in range(10)]
     assert steps(read(records)) == list(map(float, range(10)))
-    several = read({"run a": {"log_history": records}, "run b": {"log_history": records[:4]}})
-    assert len(column(several, "loss{run=run a}")) == 10
-    assert len(column(several, "loss{run=run b}")) == 4
+    several = by_run(read({"run a": {"log_history": records}, "run b": {"log_history": records[:4]}}))
+    assert len(column(several[""], "loss")) == 10
+    assert len(column(several["run=run b"], "loss")) == 4
     parts = read({"train": records, "eval": [{"step": 9, "loss": 2.75}]})
     assert column(parts, "eval/loss") == [2.75]
     assert len(column(parts, "loss")) == 10
+
+
+def test_runs_by_name_hold_series_or_records_and_a_validation_beside_the_training_is_none() -> None:
+    histories = {name: {"train_loss": [3, 2, start], "val_loss": [3, 2.5, 2]} for name, start in (("a", 1), ("b", 0.5))}
+    runs = by_run(read({"histories": histories}))
+    assert [column(one, "train_loss") for one in runs.values()] == [[3, 2, 1], [3, 2, 0.5]]
+    facts = [(fact.run, fact.value) for fact in read({"histories": histories}).facts]
+    assert facts == [("", "run=a"), ("run=b", "run=b")]
+    one = read({"train": {"loss": [3, 2, 1]}, "val": {"loss": [3.5, 2.5, 1.5]}})
+    assert {block.run for block in one.blocks} == {""}
+    assert (column(one, "loss"), column(one, "val/loss")) == ([3, 2, 1], [3.5, 2.5, 1.5])
+
+
+def test_more_runs_than_are_read_are_told_and_left_out() -> None:
+    parsed = read({f"run{n}": {"loss": [2, 1, n]} for n in range(MOST_RUNS + 5)})
+    assert len(by_run(parsed)) == MOST_RUNS
+    assert [note.text for note in parsed.notes if "more than 100 runs" in note.text]
+    assert 104.0 not in column(parsed, "loss")
 
 
 def test_tensorboard_json_export() -> None:
