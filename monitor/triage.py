@@ -32,6 +32,8 @@ _CHARTS: dict[str, tuple[str, ...]] = {
 }
 # Without these a step of the walk cannot be judged, whatever its other checks say: signal -> what is said then.
 _VITAL: dict[str, dict[str, str]] = {"gradients": {"grad.norm": "no gradient norm in the log"}}
+# They judge settings and machines: that they find nothing does not say that their step's symptom was looked for.
+_ASIDE = frozenset({"batch.ratio", "run.changes", "run.rewarm", "sys.devices"})
 # Advice about settings explains no symptom; it is listed under its step and does not end the walk.
 _RANK = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.NO_DATA: 2, Verdict.PASS: 3, Verdict.NOT_APPLICABLE: 4}
 
@@ -68,6 +70,13 @@ def _is_charted(signal: str, series: Mapping[SignalKey, object]) -> bool:
     return any(key.signal == signal for key in series)
 
 
+def _unknown(checks: Sequence[CheckResult]) -> list[CheckResult]:
+    """Those without data, where none that looks at a symptom had any; else empty."""
+    if any(check.verdict is Verdict.PASS and check.id not in _ASIDE for check in checks):
+        return []
+    return [check for check in checks if check.verdict is Verdict.NO_DATA]
+
+
 def _step(
     step: str,
     checks: Sequence[CheckResult],
@@ -91,6 +100,8 @@ def _step(
         telling = [check for check in telling if check.advisory and check.verdict is Verdict.WARN] or telling
         advice = telling[0].next if telling and telling[0].advisory else ""
         return TriageStep(step, TITLES[step], verdict, f"cannot be judged: {_VITAL[step][blind]}", "", advice)
+    if verdict is Verdict.PASS and (unknown := _unknown(mine)):
+        verdict, telling = Verdict.NO_DATA, unknown
     loud = [check for check in telling if check.verdict in (Verdict.FAIL, Verdict.WARN)]
     shown = loud if loud and verdict is not Verdict.PASS else telling[:1]
     ids = {check.id for check in mine}

@@ -253,9 +253,8 @@ class HeldOut(SeriesDetector):
             return result(self, Verdict.NO_DATA, "no held-out loss in the log; evaluate every 0.5-2% of training")
         most = max((t.values for t in tracks), default=0)
         if most <= self.evaluations_needed:
-            return result(
-                self, Verdict.PASS, f"{most} evaluation{'s' if most != 1 else ''}, too few to turn", used=used
-            )
+            what = f"{most} evaluation{'s' if most != 1 else ''}, too few to say whether it turns"
+            return result(self, Verdict.NO_DATA, what, used=used)
         best_track = min(tracks, key=lambda t: (HELD_OUT.index(t.key.signal), t.best))
         sets = f" over {len(tracks)} sets" if len(tracks) > 1 else ""
         what = f"{most} evaluations{sets}, best {best_track.best:.4g} at step {best_track.best_step:.15g}"

@@ -51,6 +51,19 @@ def test_without_a_gradient_norm_its_step_cannot_be_judged() -> None:
     assert steps["gradients"].next == "log it"
 
 
+def test_a_step_is_not_fine_for_what_its_settings_are() -> None:
+    checks = (
+        CheckResult("loss.spike", "", Verdict.NO_DATA, "no training loss in the log"),
+        CheckResult("batch.ratio", "", Verdict.PASS, "262,144 tokens a batch"),
+        CheckResult("rl.health", "", Verdict.NOT_APPLICABLE, "no reinforcement learning"),
+    )
+    of_check = dict.fromkeys(("loss.spike", "batch.ratio", "rl.health", "loss.shift"), "loss")
+    steps = {step.id: step for step in walk(checks, of_check, (), {})}
+    assert (steps["loss"].verdict, steps["loss"].what) == (Verdict.NO_DATA, "no training loss in the log")
+    judged = (*checks, CheckResult("loss.shift", "", Verdict.PASS, "level"))
+    assert {step.id: step for step in walk(judged, of_check, (), {})}["loss"].verdict is Verdict.PASS
+
+
 def test_several_texts_are_told_apart_and_each_once() -> None:
     checks = (
         CheckResult("loss.spike", "", Verdict.WARN, "loss rose (recovered)", next="wait"),
