@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmon.monitor.finding import CheckResult, Episode, Verdict
+from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.inventory import key_of
 from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, State
@@ -65,7 +66,9 @@ class Run:
 
         Raises KeyError when the run does not have it, with what it has.
         """
-        view = self.snapshot.series.get(key_of(signal))
+        series = self.snapshot.series
+        own = SignalKey(signal)  # a log's own key may hold braces itself
+        view = series.get(own if own in series else key_of(signal))
         if view is None:
             raise KeyError(f"{signal}: not in {self.name}, which has {', '.join(self.signals)}")
         return view

@@ -57,6 +57,7 @@ _LAST_WORD = re.compile(
 )
 _IN = re.compile(r"[ _]in$")
 _PER_STEP = re.compile(r"(us|ms|s|sec|secs|seconds)/(?:it|iter|iteration|step)")
+_SAMPLES_A_SECOND = re.compile(r"(?:samples?|examples?|ex|records?|rows?|images?|img|seqs?|sequences?)/")
 _DATA_TIME = re.compile(r"(?:last )?data(?: (?:time|loading|wait))?")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
 _EQUALS = re.compile(r"(?<=[a-z])=(?=\w)")
@@ -280,6 +281,8 @@ def map_key(raw: str) -> Mapped:
     place, signal, named = hit
     if signal == "sys.reserved_memory" and unit in _SHARE:
         signal, place = "sys.memory_share", place + 3000  # what is allocated tells the share better, where it is logged
+    if signal == "sys.tokens_per_second" and _SAMPLES_A_SECOND.match(unit):  # "throughput: 408 records/second"
+        signal = "sys.samples_per_second"
     if signal == "sys.peak_memory" and unit in _SHARE:
         signal = "sys.memory_share"
     if signal == "sys.memory_share" and unit in _BYTES:

@@ -262,7 +262,11 @@ class SourceReader:
             if not len(finite):
                 return values
             column.scale = column.mapped.scale_for(float(finite[0]))
-        return values if column.scale == 1.0 else values * column.scale
+        scaled = values if column.scale == 1.0 else values * column.scale
+        return np.where(scaled < 0, np.nan, scaled) if column.key.signal in _NEVER_NEGATIVE else scaled
+
+
+_NEVER_NEGATIVE = frozenset(("sys.mfu",))  # nanoGPT and llm.c print -100% while they cannot tell it
 
 
 def _logged(block: Block, raw: str, where: slice) -> BoolArray:

@@ -148,9 +148,15 @@ RULES: tuple[Rule, ...] = (
     _rule(_K.ERROR, "filenotfounderror", r"^FileNotFoundError\b"),
     _rule(
         _K.ERROR,
-        "cuda error|cublas_status|cudnn_status|device-side assert|ecc error",
-        r"CUDA error: (?!out of memory)|\[CUDA ERROR\]|CUBLAS_STATUS_(?!SUCCESS)|CUDNN_STATUS_(?!SUCCESS)"
+        "cuda error|cudnn error|cudnn_frontend] error|cublas_status|cudnn_status|device-side assert|ecc error",
+        r"CUDA error: (?!out of memory)|\[(?:CUDA|CUDNN|CUBLAS) ERROR\]|\[cudnn_frontend\] Error"
+        r"|CUBLAS_STATUS_(?!SUCCESS)|CUDNN_STATUS_(?!SUCCESS)"
         r"|device-side assert triggered|uncorrectable ECC",
+    ),
+    _rule(
+        _K.ERROR,  # Ascend's driver: EH9999: Inner Error!, and the reason behind it
+        "inner error!|[func:|ei00|ej00|el00|ek00|ez99|eh99|ee99",
+        r"^(?:\[[^\]]{1,40}\] ?)?E[A-Z0-9]\d{4}: (?:Inner Error|[\d-]{8,}.{0,40}failed)|reason=\[[^\]]{1,80}\]\[FUNC:",
     ),
     _rule(
         _K.ERROR,

@@ -19,6 +19,7 @@ _MAX_LINE = 20_000
 _TABLE_ROW = lazy(r"\s*[\"']?[\w.-]+[\"']?\s*(?:\.{4,}|[:=]\s+(?:true|false|none|null|\d+),?\s*$)", re.IGNORECASE)
 _SOURCE_LINE = lazy(r"\s*(?:raise |return |print\w*\(|log\w*\.|warnings\.|def |if |assert |f?['\"]|File \"|#)")
 _STEP = lazy(r"\b(?:global_?step|step|iteration|iter|checkpoint|ckpt|epoch_step)[-_ =:#]*(\d+)", re.IGNORECASE)
+_UPDATES = lazy(r"[(@ ](\d{1,11}) (?:updates|steps|iterations)\b", re.IGNORECASE)
 _NUMBERED = lazy(r"(?<=[/_-])0*(\d{3,11})(?=[./_-]|\b)")
 _NOT_CAUSES = lazy(
     r"ChildFailedError|CalledProcessError|PythonFinalizationError|SystemExit|ProcessExitedException|BrokenPipeError"
@@ -117,7 +118,7 @@ class NoteScanner:
 
 def _named_step(text: str) -> float | None:
     """The step that a checkpoint's message or path names."""
-    match = _STEP.search(text)
+    match = _UPDATES.search(text) or _STEP.search(text)
     if match is not None:
         return float(match[1]) if len(match[1]) < 12 else None
     numbered = _NUMBERED.findall(text)

@@ -37,6 +37,8 @@ _PREFIX = lazy(
     r"|\[[A-Za-z][\w.-]*:(?P<rank3>\d+)\]:"  # [ip-26-0-147-189:1]:
     rf"|\(\w[\w:.]* pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)"  # ray: (TaskRunner pid=1, ip=1.2.3.4)
     rf"|\[?(?P<zoned>{_ZONED})\]?(?=[\s:,|\[]|$)"
+    rf"|\[(?P<naive3>{_NAIVE})"  # and who wrote it, up to the bracket's end
+    r"(?![^\]]*\b(?:loss|step|iter|epoch))(?: [\w.:/,-]{1,60}){2,8}\](?=\s)"
     rf"|\[?(?P<naive>{_NAIVE})(?: [\w.-]+(?=\]))?(?: (?:UTC|GMT))?\]?(?=[\s:,|\[-]|$)"
     rf"|\((?P<naive2>{_NAIVE})\)"
     rf"|\[?(?P<us>{_US})\]?(?=\s|$)"
@@ -52,6 +54,8 @@ _PREFIX = lazy(
     rf"|\[{_LEVEL}\|(?P<hf2>{_NAIVE})\]\s+[\w./-]+:\d+ >>"  # [INFO|2024-11-26 23:01:20] logging.py:157 >>
     rf"|\[NeMo {_LEVEL} (?P<nemo>{_NAIVE}) [\w.]+:\d+\]"
     rf"|\[{_LEVEL}\|[A-Z]+=\d+(?:\|[^\]\s|]+)*\]:"  # nanotron: [INFO|DP=0|PP=0|TP=0|host]:
+    rf"|\[(?P<level5>{_LEVEL}):[A-Za-z_][\w.]*\](?=\s)"  # [INFO:sockeye.training]
+    rf"|\[[DIWEF] [\w./+-]+:\d+\](?=\s)"  # [E ProcessGroupNCCL.cpp:458]
     rf"|\b(?P<level2>{_LEVEL}):[A-Za-z_][\w.]*:(?=\S)"  # logging.basicConfig: INFO:__main__:
     rf"|\[[\w.]+\]\[{_LEVEL}\]"  # hydra: [__main__][INFO]
     r"|\[[A-Za-z][\w.-]*\](?=\s\[(?i:debug|info|warning|warn|error|critical|trace)\]\s)"  # spdlog: [trainer] [info]
@@ -223,12 +227,12 @@ def _us_format(text: str) -> str:
 
 _TIME_GROUPS = frozenset(
     (
-        *("zoned", "naive", "naive2", "hf", "hf2", "nemo", "short", "us", "month", "ctime", "syslog", "unix"),
+        *("zoned", "naive", "naive2", "naive3", "hf", "hf2", "nemo", "short", "us", "month", "ctime", "syslog", "unix"),
         *("compact", "glog", "clock"),
     )
 )
 _RANK_GROUPS = frozenset(("rank", "rank2", "rank3", "rank4"))
-_LEVEL_GROUPS = frozenset(("level", "level2", "level3", "glog"))
+_LEVEL_GROUPS = frozenset(("level", "level2", "level3", "level5", "glog"))
 _FRACTION = lazy(r"[.,](\d+)")
 
 

@@ -11,7 +11,7 @@ from trainmon.monitor.derive.base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.derive.groups import ratio
 from trainmon.monitor.frame import SignalKey
 
-_LARGEST_NLL: Final = 700.0  # exp overflows above
+_LARGEST_NLL: Final = 50.0  # nats a token: above, it is a sum over tokens or batches, whose exp means nothing
 
 
 class EvaluationRule(DerivationRule):

@@ -12,6 +12,8 @@ from trainmon.tails.formats.template import Shape
 
 _STRETCH = re.compile(r"(?:^|\s)(\d+)epoch:train:(\d+)-(\d+)batch: ")
 _WITHIN = 200
+# These names mean something else elsewhere: here they are the wait for the batch, and the whole step.
+_NAMES = {name: f"espnet/{name}" for name in ("iter_time", "train_time")}
 
 
 class EspNet(FlatDialect):
@@ -32,7 +34,7 @@ class EspNet(FlatDialect):
         start = match.end()
         scanned = scan(line.text[start:])
         inner: list[tuple[int, int]] = []
-        fields = [(key, (a + start, b + start)) for key, (a, b) in fields_of(scanned.pairs, inner)]
+        fields = [(_NAMES.get(key, key), (a + start, b + start)) for key, (a, b) in fields_of(scanned.pairs, inner)]
         others = [(a + start, b + start) for a, b in (*scanned.others, *inner)]
         others.append(match.span(2))
         return Shape(fields, others, match.span(3), "batch", epoch=match.span(1))

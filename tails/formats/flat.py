@@ -15,7 +15,8 @@ STEP_KEY = re.compile(
     r"(?:at |after |in |(?:eval(?:uation)?|validation|val|test) (?:@|at|after|for) )?"
     r"(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed"
     r"|optimi[sz]er|opt|current|cur|learning)[ _-]?)?"
-    r"(?:steps?|iter(?:ation)?|updates?|it)(?:[ _]?(?:num|number|idx|count|id|i|no\.?)|\((?:train(?:ing)?|val|test)\))?"
+    r"(?:steps?|iter(?:ation)?s?|updates?|it)"
+    r"(?:[ _]?(?:num|number|idx|count|id|i|no\.?)|\((?:train(?:ing)?|val|test)\))?"
     r"|num_updates|n_iter",
     re.IGNORECASE,
 )
@@ -41,7 +42,7 @@ EVAL_WORD = re.compile(
 _NESTED = re.compile(
     r"(?:\[\s*(?P<e1>\d+)\s*(?:/\s*(?P<E1>\d+)\s*)?\](?=\s*[\[(])|\[\s*(?P<e3>\d+)\s*/\s*(?P<E3>\d+)\s*\]"
     r"|(?:epoch|\btrain:)\s*[:=]?\s*[\[(]?\s*(?P<e2>\d+)(?:\s*/\s*(?P<E2>\d+))?[\])]?)"
-    r"[\s,:|-]*(?:(?:step|batch|iter(?:ation)?|it)\s*[:=]?)?\s*[\[(]?\s*(?P<n>\d+)\s*/\s*(?P<N>\d+)",
+    r"[\s,:;|-]*(?:(?:step|batch|iter(?:ation)?|it)\s*[:=]?)?\s*[\[(]?\s*(?P<n>\d+)\s*/\s*(?P<N>\d+)",
     re.IGNORECASE,
 )
 # The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``.
@@ -51,6 +52,9 @@ _BRACKETED = re.compile(
 )
 # Epoch and batch in one bracket: ``[3,  2000] loss: 2.5``; and a place that no word names: ``67/446 (epoch 0), loss``.
 _PAIRED = re.compile(r"\s{0,8}\[\s{0,8}(\d{1,6}),\s{1,8}(\d{1,9})\](?=[\s:])")
+# The step before a bar, and epoch and batch with nothing about them: ``490 | loss 5.75``, ``12 154 Loss=2.5``.
+_BARRED = re.compile(r"\s{0,8}(\d{1,9})\s{1,4}\|\s{1,4}(?=[A-Za-z])")
+_TWO_NUMBERS = re.compile(r"\s{0,8}(\d{1,6})\s{1,4}(\d{1,9})\s{1,4}(?=[A-Za-z]\w{0,30}\s?[=:])")
 _LEADING = re.compile(r"\s{0,8}\[?\s{0,8}(\d{1,9})\s?/\s?(\d{1,9})\s?\]?(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
 # The process among the pairs: ``rank 2``, ``Device=xla:0/3``.
 _RANK_KEY = re.compile(
@@ -128,7 +132,7 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
     others = list(scanned.others)
     named = next((pair for pair in pairs if not pair.prose and _GLOBAL_STEP.fullmatch(pair.key)), None)
     nested = _NESTED.search(text, 0, pairs[min(len(pairs), 3) - 1].end + 16) if named is None else None
-    if nested is not None:
+    if nested is not None and not _counts_on(text, pairs, nested.end()):
         shape: Shape | None = _nested_shape(nested, pairs, others)
     else:
         shape = _plain_shape(text, pairs, others, named) or _bracketed_shape(text, pairs, others)
@@ -142,6 +146,16 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
         return None
     _mark_evaluation(text, shape)
     return shape
+
+
+def _counts_on(text: str, pairs: list[Pair], end: int) -> bool:
+    """Whether a step of its own is named right behind the place in the epoch, which then needs no reckoning:
+    ``[Epoch 64 736512/1281167][Iteration 45457]``."""
+    behind = [pair for pair in pairs[:_STEP_WITHIN] if pair.start >= end and not pair.prose]
+    return any(
+        STEP_KEY.fullmatch(pair.key) and pair.slash is None and _INTEGER.fullmatch(text, pair.start, pair.end)
+        for pair in behind[:1]
+    )
 
 
 def _take_rank(text: str, shape: Shape) -> None:
@@ -204,10 +218,14 @@ def _leading_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]) 
     """A line that begins with its place alone."""
     if not any(MEASURE.search(pair.key) for pair in pairs):
         return None
-    match = _PAIRED.match(text)
+    match = _PAIRED.match(text) or _TWO_NUMBERS.match(text)
     if match is not None:
         rest = [pair for pair in pairs if pair.start >= match.end()]
         return Shape(fields_of(rest, others), others, match.span(2), "batch", epoch=match.span(1))
+    match = _BARRED.match(text)
+    if match is not None:
+        rest = [pair for pair in pairs if pair.start >= match.end()]
+        return Shape(fields_of(rest, others), others, match.span(1), "step")
     match = _LEADING.match(text)
     if match is None or int(match[1]) > int(match[2]):
         return None

@@ -13,11 +13,13 @@ _WORDS: dict[str, str] = {
     "|kayıp",
     "lr": "学习率|學習率|学習率|학습률|lernrate|taux d'apprentissage|tasa de aprendizaje|taxa de aprendizado"
     "|скорость обучения",
-    "step": "全局步数|训练步数|迭代次数|步数|步骤|迭代|ステップ|스텝|schritt|étape|paso|passo|шаг|adım",
+    "step": "全局步数|训练步数|训练次数|迭代次数|步数|步骤|迭代|ステップ|스텝|schritt|étape|paso|passo|шаг|adım",
     "iteration": "イテレーション|itération|iteración|итерация",
     "epoch": "轮次|轮数|训练轮|エポック|에포크|epoche|époque|época|эпоха",
     "grad norm": "梯度范数|梯度範數|勾配ノルム|gradientennorm",
-    "accuracy": "准确率|準確率|正解率|정확도|genauigkeit|précision|точность",
+    "test ": "整体测试集上的|测试集上的|测试集",
+    "val ": "验证集上的|验证集|驗證集",
+    "accuracy": "准确率|正确率|準確率|正解率|정확도|genauigkeit|précision|точность",
     "reward": "奖励|獎勵|報酬|보상",
     "perplexity": "困惑度|パープレキシティ",
     "tokens/s": "词元/秒|tokens/秒|トークン/秒",
@@ -40,7 +42,8 @@ _ORDINAL = re.compile(r"第\s*(\d[\d,]*)(?:\s*/\s*(\d+))?\s*(步|次迭代|轮|�
 _WIDE = str.maketrans(
     {"：": ": ", "，": ", ", "；": "; ", "＝": "=", "（": "(", "）": ")", "％": "%", "｜": "|", "、": ", "}
 )
-TOKENS = (*(word.encode() for word, _ in _PAIRS), "第".encode())
+_WIDE_VALUE = re.compile(r"[A-Za-z\d]\s?[：＝]\s?[-+.\dnN]")  # 训练 Loss：2.5
+TOKENS = ("：".encode(), "＝".encode(), *(word.encode() for word, _ in _PAIRS), "第".encode())
 
 
 def in_english(text: str) -> str:
@@ -49,7 +52,7 @@ def in_english(text: str) -> str:
     >>> in_english("第 12 步，训练损失：2.5")
     'step 12, train loss: 2.5'
     """
-    if _ANY.search(text) is None and _ORDINAL.search(text) is None:
+    if _ANY.search(text) is None and _ORDINAL.search(text) is None and _WIDE_VALUE.search(text) is None:
         return text
     text = _ORDINAL.sub(_counted, text.translate(_WIDE))
     return _ANY.sub(lambda match: _ENGLISH.get(match[0].lower(), match[0]), text)

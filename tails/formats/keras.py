@@ -12,14 +12,14 @@ from trainmon.tails.formats.template import Reading
 
 _EPOCH = re.compile(r"\s*Epoch (\d+)/(\d+)\s*")
 _BAR = re.compile(r"(?:^|[\x08\s])(\d+)/(\d+) (?:\[[=>.]*\]|[━╸╺\s]{4,}|- \d+m?s(?= - ))")
-_PAIR = re.compile(rf" - (?P<key>[A-Za-z_]\w*): (?P<value>{NUMBER})(?=\s|[\x08]|$)")
+_PAIR = re.compile(rf" - (?P<key>[A-Za-z_]\w*): (?P<value>{NUMBER})(?=[\s\x08(]|[A-Z][a-z]|$)")
 
 
 class Keras(Dialect):
     """Old and new bars. The step is the place in the epoch plus the epochs before; each is given once."""
 
     name = "keras"
-    tokens = (b"epoch ", b"===", b"\xe2\x94\x81", b"s - ")
+    tokens = (b"epoch ", b"- eta: ", b"===", b"\xe2\x94\x81", b"s - ")
     samples = (
         b"Epoch 1/2\n 1/3 [=>...] - ETA: 3s - loss: 2.30 - accuracy: 0.10\r 3/3 [=====] - 4s 9ms/step "
         b"- loss: 2.10 - accuracy: 0.20\n"

@@ -1,4 +1,4 @@
-"""Lines whose step is a number alone before their words: ``120: loss 2.5, lr 1e-4``. srun's label looks the same.
+"""Lines whose step is a number alone before their words: ``120: loss 2.5``, ``120 loss=2.5``; srun's label looks so.
 
 One line does not tell, several do: a number that counts up is a step, one of few that come again is a rank.
 """
@@ -15,7 +15,7 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
 
-_NUMBER = re.compile(r"\s*(\d{1,9})\s?: +(?=[^\W\d])")
+_NUMBER = re.compile(r"\s*(\d{1,9})(?:\s?: +(?=[^\W\d])| +(?=[A-Za-z]\w{0,30}[=:]))")
 _ENOUGH = 3  # lines that count up, but not by one from 0: ranks seldom do
 _ENOUGH_BY_ONE = 24  # lines that count up by one: so many ranks do not write in turn
 

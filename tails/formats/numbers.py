@@ -8,7 +8,7 @@ from functools import lru_cache
 
 # One number; the caller adds what must stand around it. Alternatives are ordered by how often they are met.
 NUMBER = (
-    r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+    r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d|,\S)|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
     r"|[-+]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)|None|null|[nN]/[aA]"
 )
 MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}

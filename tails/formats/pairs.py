@@ -29,12 +29,12 @@ _PER_SECOND = re.compile(r"/s(?:ec)?(?:/[a-z]{1,12})?(?![\w/])")  # 3400/s, of w
 _UNIT = re.compile(
     r"(?:[mµun]?s|secs?|seconds?|milliseconds|mins?|minutes|m|h|hrs?|hours|%|z|x|W|C|k|K|M|B|G|T|[KMGT]i?[bB]|MHz|GHz"
     r"|[KMGTP]?(?:FLOPs?|FLOPS|flops|flop)(?:/(?:s|sec|GPU|gpu|device|chip))*"
-    r"|(?:k|K|M)?(?:tok|toks|tokens?|samples?|it|iter|examples?|img|images|batch(?:es)?|steps?|ex|seq|seqs)"
+    r"|(?:k|K|M)?(?:tok|toks|tokens?|samples?|it|iter|examples?|img|images|batch(?:es)?|steps?|ex|seqs?|sequences?|records?|rows?|frames?)"
     r"(?:/\w+)+|(?:s|ms|secs?)/(?:it|iter|step|batch)|tps|[KMGT]i?B/s)"
 )
 # Separators that end the text of the key before.
 _CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–—] | {2,}")
-_TRIM = " \t,;:=>|-–—*#'\"[]{}~≈\\"
+_TRIM = " \t,;:=<>|-–—*#'\"[]{}~≈\\"
 _NUMBER_AHEAD = re.compile(rf" +(?:{NUMBER})(?= |$)")
 _KEYS_FIRST = re.compile(r"\s*[A-Za-z_][^:=|]*\d\s*")  # words and numbers in turn, and a number at the end
 _WORDS = re.compile(r"[ \t]*([A-Za-z][\w/%]*(?: [A-Za-z][\w/%]*){0,3})\s*(?=$|[|,;\t])")
@@ -47,6 +47,7 @@ _AT_STEP = re.compile(
     r"(?P<what>.*\S)\s+(?:at|after|for|@)\s+(?:the\s+)?(?P<step>(?:global[ _])?(?:step|iter(?:ation)?|update|epoch))",
     re.IGNORECASE,
 )
+_SENTENCE_END = re.compile(r"\.(?:\s|$)")
 _IS = frozenset({":", "=", "is", "was", "->", "=>", "-", "–"})
 # "After 10 steps: loss 2.5", "10 steps | loss 2.5": the word behind the number tells what it counts.
 _COUNTED_STEPS = re.compile(
@@ -60,6 +61,9 @@ _ASIDE = re.compile(r"(?:[a-z]+[ _])?(?:loss|lr|acc|accuracy|ppl|perplexity|rewa
 _DEFAULT = re.compile(r"(\w+)=\{\s{0,4}['\"](?:\d+_)?default['\"]?$")  # grad_norm={'0_default': 1.5}
 # "the training loss is", "with loss"
 _FILLERS = re.compile(r"^(?:the|with|a|an|and|current|our)\s+|\s+(?:is|was|of|at|to|now)$", re.IGNORECASE)
+_ENDED = re.compile(
+    r"(?: ?[\w]{1,20}/[\w]{1,20})?\. +"
+)  # the value before ended a sentence: "447.2 records/second. Loss is"
 _ABBREVIATION = re.compile(r"\b[A-Za-z]{1,4}\. (?=[A-Za-z])")  # Grad. Norm
 _MULTIPLIERS = frozenset("kKMGT")
 _COUNTED = re.compile(r"tok|param|flop", re.IGNORECASE)
@@ -118,7 +122,8 @@ def _unit_at(text: str, end: int, *, keys_first: bool) -> tuple[str, int, bool]:
 def _key_before(gap: str) -> tuple[str, bool]:
     """The key in the text before a number, and whether that text is prose rather than a key."""
     inner = gap.rstrip(_TRIM)
-    cut = 0
+    ended = _ENDED.match(inner)
+    cut = ended.end() if ended is not None else 0
     for match in _CUT.finditer(inner):
         cut = match.end()
     for match in _WORD_VALUE.finditer(inner, cut):
@@ -138,7 +143,10 @@ def _key_before(gap: str) -> tuple[str, bool]:
         key = group.strip(_TRIM) if group.lower().endswith(name.lower()) else name.strip(_TRIM)
     key = _FILLERS.sub("", _FILLERS.sub("", key)) if len(key) <= 2 * _MAX_KEY else key
     is_sentence = ". " in key and ". " in _ABBREVIATION.sub("", key)
-    prose = len(key) > _MAX_KEY or key.count(" ") >= _MAX_WORDS or is_sentence or "://" in key or "--" in gap
+    prose = len(key) > _MAX_KEY or key.count(" ") >= _MAX_WORDS or is_sentence or "--" in gap
+    prose = (
+        prose or "://" in key or "::" in key or gap.rstrip().endswith("==")
+    )  # an address, a test's name, a comparison
     return key, prose
 
 
@@ -210,7 +218,7 @@ class _Scanner:
         behind = text[end : end + 1]
         if before and before not in " :=(/|,\t[":
             return False
-        if not unit and behind and behind not in " ,;|)]/}\t%(":
+        if not unit and behind and behind not in " ,;|)]/}\t%(" and not _SENTENCE_END.match(text, end):
             return False
         # "number of nan iterations: 0": the word belongs to the key of the number behind it
         is_marked = text[max(0, start - 12) : start].rstrip()[-1:] in tuple(":=(/|,[")
@@ -232,7 +240,7 @@ class _Scanner:
         self._close_run()
         if in_parentheses and pairs:
             name = pairs[-1].name
-            key = f"{name} (%)" if unit == "%" else f"{name} {unit or 'avg'}"
+            key = f"{name} (%)" if unit == "%" else unit if "/" in unit else f"{name} {unit or 'avg'}"
             pairs.append(Pair(key, key, start, end, pairs[-1].prose))
         else:
             unit_end = self._pair(gap, start, end, unit, unit_end)
@@ -321,7 +329,8 @@ def scan(text: str) -> Scan:
     out = _Scanner(text[: turned.start]).scan()
     out.pairs += [Pair(*_with_unit(key), start, end) for key, start, end in turned.values]
     if turned.step is not None:
-        out.pairs.insert(0, Pair("step", "step", *turned.step))
+        others = [pair for pair in out.pairs if pair.start != turned.step[0]]
+        out.pairs = [Pair("step", "step", *turned.step), *others]
     return out
 
 

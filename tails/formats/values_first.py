@@ -10,9 +10,10 @@ from trainmon.tails.quick_dataclass import dataclass
 
 _WORDS = r"(?!at\b|after\b|in\b|of\b)[A-Za-z%][\w/%]*(?:[ _](?!at\b|after\b|in\b)[A-Za-z][\w/%]*){0,3}"
 _ITEM = rf"(?:{NUMBER})\s?(?:\((?:{_WORDS})\)|{_WORDS})"
-# What may stand before the values: nothing, or a heading that ends in a number or a bracket, ``step 5:``, ``[5/300]``.
+# What may stand before the values: nothing, the step alone (`first`), or a heading that ends in a number or a bracket,
+# ``step 5:``, ``[5/300]``.
 _LINE = lazy(
-    rf"(?P<head>^\s{{0,16}}|\d\s?[:)|-]+\s+|\]:?\s+)(?P<values>{_ITEM}(?:(?>\s*)(?:[,;|](?>\s*))?{_ITEM}){{1,40}})"
+    rf"(?P<head>^\s{{0,16}}(?:(?P<first>\d{{1,9}})\s+(?={NUMBER}\s?[A-Za-z]))?|\d\s?[:)|-]+\s+|\]:?\s+)(?P<values>{_ITEM}(?:(?>\s*)(?:[,;|](?>\s*))?{_ITEM}){{1,40}})"
     r"(?>\s*)(?:,?\s?(?:at|after|in|@)\s(?:global[ _])?(?:step|iter|iteration|update|epoch)\s(?P<step>\d+))?\W{0,3}$"
 )
 _ONE = lazy(rf"(?P<value>{NUMBER})\s?\(?(?P<key>{_WORDS})\)?")
@@ -50,4 +51,5 @@ def values_first(text: str) -> ValuesFirst | None:
     found = [
         (one["key"].strip(), start + one.start("value"), start + one.end("value")) for one in _ONE.finditer(values)
     ]
-    return ValuesFirst(start, found, match.span("step") if match["step"] is not None else None)
+    step = next((match.span(name) for name in ("step", "first") if match[name] is not None), None)
+    return ValuesFirst(start, found, step)
