@@ -14,6 +14,7 @@ from trainmon.tails.formats.bulk import Bulk, Rows
 from trainmon.tails.formats.csv_columns import column_of, number_of
 from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_file, named_by_file
 from trainmon.tails.formats.csv_labels import Labels
+from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, split
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
@@ -34,9 +35,6 @@ _HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 
 # MLflow's file of one metric has no header: milliseconds, value, step.
 _BARE_ROW = re.compile(rf"\d{{13}} (?:{NUMBER}) \d{{1,12}}")
-
-# One row: its fields, byte offset and line number.
-TableRow = tuple[list[str], int, int]
 
 
 class CsvTable(LineFormat):
@@ -64,6 +62,7 @@ class CsvTable(LineFormat):
         self._head: list[TableRow] | None = []
         self._rows: list[TableRow] = []
         self._torn = Torn()
+        self._ragged = Ragged(())
         self._are_numbers: dict[int, bool] = {}  # of each column, by its first field
 
     @classmethod
@@ -84,10 +83,9 @@ class CsvTable(LineFormat):
             return 0.0
         rows = [split(line, delimiter) for line in lines[1:]]
         if not rows:
-            known = any(step_rank(name) is not None or is_training_key(name) for name in names)
-            plain = all(_BARE_NAME.fullmatch(name) and not _HOLDS_VALUE.search(name) for name in names)
-            return 0.5 if known and plain and delimiter != "|" else 0.0
-        fit = sum(1 for row in rows if _fits(row, len(names)))
+            return 0.5 if _are_plain(names) and delimiter != "|" else 0.0
+        may_be_ragged = _are_plain(names)
+        fit = sum(1 for row in rows if _fits(row, len(names), may_be_ragged))
         return 0.85 * fit / len(rows) if fit * 10 >= len(rows) * 6 else 0.0
 
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
@@ -114,6 +112,8 @@ class CsvTable(LineFormat):
             place, done = place + len(record), stop
         if done < len(lines):
             self._held = (b"".join(lines[done:]), offset + place, line_no + done - bisect_left(frames, done))
+        if final:
+            self._give_up_long()
         self._flush(final=final)
         out = self.reader.take()
         out.lines = counted
@@ -131,21 +131,51 @@ class CsvTable(LineFormat):
             self._delimiter, self._fields = " ", ["timestamp", metric_of_file(self.source) or "value", "step"]
             self._begin(Header.of(self._fields))
         fields = split(text, self._delimiter)
-        if len(fields) > len(self._fields) and not any(fields[len(self._fields) :]):
-            fields = fields[: len(self._fields)]
+        width = len(self._ragged.names)
+        if len(fields) > width and not any(fields[width:]):
+            fields = fields[:width]
         if fields == self._fields:
             self._say(NoteKind.LAUNCH, "the header comes again", offset, line_no)
         elif self._is_new_header(fields):
+            self._give_up_long()
             self._flush(final=True)
             self._say(NoteKind.LAUNCH, "a new header", offset, line_no)
             self._fields = fields
             self._begin(Header.of(named_by_file(fields, self.source)))
-        elif len(fields) != len(self._fields):
-            self.reader.parsed.unreadable += 1
-            if self._torn.begins(line_no):
-                self._say(NoteKind.UNREADABLE, text[:200], offset, line_no)
+        elif len(fields) > width:
+            self._take_long((fields, offset, line_no))
         else:
+            self._give_up_long()
+            if len(fields) < width:
+                row, is_whole = self._ragged.short(fields)
+                if not is_whole:
+                    self._say_ragged(fields, offset, line_no)
+                fields = row
             self._rows.append((fields, offset, line_no))
+
+    def _take_long(self, row: TableRow) -> None:
+        """A row of more fields than there are columns."""
+        names = self._ragged.long(row)
+        if names:
+            rows = self._ragged.waiting
+            self._flush(final=True)
+            self._begin(Header.of(named_by_file(names, self.source)), names)
+            self._rows += rows
+        elif not self._ragged.waiting or self._ragged.waiting[-1] is not row:
+            self._give_up_long()
+            self._ragged.long(row)
+
+    def _give_up_long(self) -> None:
+        """The long rows that waited are too few to be how the table is written."""
+        waiting, self._ragged.waiting = self._ragged.waiting, []
+        for fields, offset, line_no in waiting:
+            self._say_ragged(fields, offset, line_no)
+
+    def _say_ragged(self, fields: list[str], offset: int, line_no: int) -> None:
+        self.reader.parsed.unreadable += 1
+        if self._torn.begins(line_no):
+            text = f"{len(fields)} fields, the header names {len(self._ragged.names)}: {self._delimiter.join(fields)}"
+            self._say(NoteKind.UNREADABLE, text[:200], offset, line_no)
 
     def _say(self, kind: NoteKind, text: str, offset: int, line_no: int) -> None:
         """Notes an event, at the step of the rows before it."""
@@ -168,9 +198,10 @@ class CsvTable(LineFormat):
             and len(set(fields) & set(self._fields)) >= max(2, len(self._fields) // 3)
         )
 
-    def _begin(self, header: Header | None) -> None:
-        """Rows from here on stand under `header`."""
+    def _begin(self, header: Header | None, names: list[str] | None = None) -> None:
+        """Rows from here on stand under `header`; `names`: its columns, where they are more than were named."""
         self._header = header
+        self._ragged = Ragged(names or self._fields)
         self._labels = Labels(header)
         self._are_numbers = {}
         self._head = []
@@ -266,10 +297,17 @@ class CsvTable(LineFormat):
         return words
 
 
-def _fits(row: list[str], count: int) -> bool:
+def _are_plain(names: list[str]) -> bool:
+    """Whether these can be nothing but a header: bare names, among them one that trainers write."""
+    known = any(step_rank(name) is not None or is_training_key(name) for name in names)
+    return known and all(not name or (_BARE_NAME.fullmatch(name) and not _HOLDS_VALUE.search(name)) for name in names)
+
+
+def _fits(row: list[str], count: int, may_be_ragged: bool) -> bool:
     numbers = sum(map(is_number, row))
     filled = sum(map(bool, row))
-    return len(row) == count and numbers > 0 and numbers * 3 >= filled
+    has_width = len(row) == count or (may_be_ragged and len(row) > 1)
+    return has_width and numbers > 0 and numbers * 3 >= filled
 
 
 def _places(header: Header) -> tuple[int, ...]:
