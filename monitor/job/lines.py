@@ -103,7 +103,7 @@ def job_lines(run: RunSnapshot) -> list[tuple[str, str]]:
             parts.append(f"{job.restarts} restarts" if job.restarts > 1 else "1 restart")
         if job.start_estimate is not None:
             parts.append(f"start expected {_date(job.start_estimate)}")
-        if job.dependency:
+        if job.dependency and job.started_at is None:
             parts.append(f"depends on {printable(job.dependency, 120)}")
         told_by = job.sources.get("state", "")
         lines.append(("job", ", ".join(parts) + (f" ({told_by}, {_date(job.asked_at)})" if told_by else "")))

@@ -9,7 +9,9 @@ from typing import Final
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
 _SPAN = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", re.ASCII)
 _CODES = re.compile(r"(\d+):(\d+)", re.ASCII)
+_DEPENDENCY = re.compile(r"(?:^|\s)(?:-d ?|--dep[a-z]*[= ])((?:after\w*:[\d:_+(),?\w]+|singleton)\S*)", re.ASCII)
 _GPUS = re.compile(r"gres/gpu(:[^=,]*)?=(\d+)", re.ASCII)
+_LONGEST_LINE: Final = 10_000
 NOTHING: Final = frozenset(("", "(null)", "N/A", "None", "Unknown", "None assigned", "Invalid", "NOT_SET"))
 
 # States that end a job, and words that say what a job in another state is doing.
@@ -36,6 +38,16 @@ def word(text: str) -> str:
     """
     text = text.strip()
     return "" if text in NOTHING else text
+
+
+def dependency(submit_line: str) -> str:
+    """What a job was told to wait for by the words that submitted it: squeue forgets it once that has come.
+
+    >>> dependency("sbatch -J a --dependency=afterok:5,afterany:6:7 job.sh"), dependency("sbatch job.sh -d 3")
+    ('afterok:5,afterany:6:7', '')
+    """
+    found = _DEPENDENCY.search(submit_line[:_LONGEST_LINE])
+    return found[1] if found else ""
 
 
 def state_word(text: str) -> str:

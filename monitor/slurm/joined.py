@@ -30,11 +30,18 @@ def joined(logs: Sequence[KnownRun], index: Index) -> Joined:
 
 
 def unclear(logs: Sequence[KnownRun], index: Index) -> Iterator[JobInfo]:
-    """The jobs whose earlier ones may have written those of `logs` that are nobody's so far: they lie beside."""
+    """The jobs whose earlier ones may have written others of `logs`: those beside that are nobody's so far, or that
+    jobs of the same name wrote of which squeue no longer says what they waited for."""
     writers = [_writer(log, index) for log in logs]
     lonely = {place for log, job in zip(logs, writers, strict=True) if job is None for place in _folders(log)}
+    apart: dict[tuple[str, str], set[str]] = {}  # the newest job of each chain of one name
+    for job in writers:
+        if job is not None and "_" not in job.id:
+            apart.setdefault((job.user, job.name), set()).add(index.chain_of.get(job.id, (job,))[-1].id)
     for log, job in zip(logs, writers, strict=True):
-        if job is not None and "_" not in job.id and lonely & _folders(log):
+        if job is None or "_" in job.id:
+            continue
+        if lonely & _folders(log) or len(apart[job.user, job.name]) > 1:
             yield job
 
 

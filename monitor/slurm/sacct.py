@@ -6,21 +6,24 @@ text lacks. The fields are parted by a byte that no path or name is likely to ho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from trainmon.monitor.slurm import fields
 from trainmon.monitor.slurm.paths import Names, first_node, output_path
-from trainmon.monitor.slurm.squeue import is_id
+from trainmon.monitor.slurm.squeue import is_id, with_all_parts
 from trainmon.monitor.snapshot import JobInfo
 from trainmon.tails.text import printable
 
 DELIMITER: Final = "\x1f"
 FIELDS: Final = (
     "JobID", "JobIDRaw", "User", "State", "ExitCode", "Submit", "Start", "End", "Timelimit", "NodeList", "AllocTRES",
-    "WorkDir", "Reason", "StdOut", "StdErr", "JobName",
+    "WorkDir", "Reason", "StdOut", "StdErr", "SubmitLine", "JobName",
 )  # fmt: skip
-PATHS_SINCE: Final = (24, 5)  # StdOut and StdErr
+_SINCE: Final = {"stdout": (24, 5), "stderr": (24, 5), "submitline": (21, 8)}
+_NEXT: Final = re.compile(rf"\n(?=[\d_+\[\],:%.-]+{DELIMITER})")
+_WAITED: Final = frozenset(("Dependency", "BeginTime", "Priority", "Resources"))
 # What a job-completion file (``sacct -c``, where there is no slurmdbd) can tell.
 COMPLETION_FIELDS: Final = ("JobID", "State", "Start", "End", "Timelimit", "NodeList", "JobName")
 
@@ -50,16 +53,27 @@ def asked_fields(without: Iterable[str] = (), *, from_completion: bool = False) 
     return tuple(name for name in (COMPLETION_FIELDS if from_completion else FIELDS) if name.lower() not in left_out)
 
 
+def lacking(version: tuple[int, int]) -> set[str]:
+    """The fields, in lower case, that this version does not have.
+
+    >>> sorted(lacking((22, 5))), lacking((24, 5))
+    (['stderr', 'stdout'], set())
+    """
+    return {name for name, since in _SINCE.items() if version < since}
+
+
 def parse(data: bytes, names: Sequence[str], asked_at: float) -> dict[str, list[JobInfo]]:
-    """Job -> its starts, oldest first. A line that begins no record is the rest of a name with a newline in it."""
+    """Job -> its starts, oldest first. A line that begins no record is the rest of a name, or of a command line."""
     found: dict[str, list[JobInfo]] = {}
-    for line in data.decode("utf-8", "surrogateescape").split("\n"):
-        parts = line.split(DELIMITER)
+    for record in _NEXT.split(data.decode("utf-8", "surrogateescape")):
+        parts = record.removesuffix("\n").split(DELIMITER)
         if len(parts) < len(names) or not is_id(parts[0]):
             continue
         row = dict(zip(names, [*parts[: len(names) - 1], DELIMITER.join(parts[len(names) - 1 :])], strict=True))
         found.setdefault(parts[0], []).append(_job(row, asked_at))
-    return {job: _in_order(starts) for job, starts in found.items()}
+    known = {job: _in_order(starts) for job, starts in found.items()}
+    newest = with_all_parts([starts[-1] for starts in known.values()])
+    return {job.id: [*known[job.id][:-1], job] for job in newest}
 
 
 def _in_order(starts: list[JobInfo]) -> list[JobInfo]:
@@ -84,7 +98,8 @@ def _job(row: Mapping[str, str], asked_at: float) -> JobInfo:
         "state": state,
         "name": printable(row.get("JobName", ""), 300),
         "user": printable(row.get("User", ""), 100),
-        "reason": printable(_reason(row), 300),
+        "reason": printable(_reason(row, has_started=start is not None), 300),
+        "dependency": printable(fields.dependency(row.get("SubmitLine", "")), 300),
         "nodes": printable(nodes, 300),
         "submitted_at": fields.moment(row.get("Submit", "")),
         "started_at": start,
@@ -102,10 +117,13 @@ def _job(row: Mapping[str, str], asked_at: float) -> JobInfo:
     return JobInfo(id=row["JobID"], asked_at=asked_at, sources=sources, **told)
 
 
-def _reason(row: Mapping[str, str]) -> str:
-    """Who cancelled, which sacct writes behind the state, or the reason."""
+def _reason(row: Mapping[str, str], *, has_started: bool) -> str:
+    """Who cancelled, which sacct writes behind the state, or the reason; not why a job waited that has since begun."""
     _, _, by = row.get("State", "").partition(" by ")
-    return f"by user {by}" if by else fields.word(row.get("Reason", ""))
+    if by:
+        return f"by user {by}"
+    reason = fields.word(row.get("Reason", ""))
+    return "" if has_started and reason in _WAITED else reason
 
 
 def guessed_output(job: JobInfo) -> str:

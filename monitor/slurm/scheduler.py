@@ -127,6 +127,8 @@ class Scheduler:
         for one, history in found.items():
             if one in chosen:
                 jobs[one] = history[-1]
+            elif one in jobs:
+                jobs[one] = self._kept(jobs[one], history[-1])
             if len(history) > 1 and one in jobs and one not in starts:
                 starts[one] = tuple(history)
         self._board = replace(self._board, jobs=jobs, starts=starts)
@@ -161,7 +163,7 @@ class Scheduler:
         if found is None:
             return
         board = self._board
-        jobs = {job.id: self._kept(job, board.jobs.get(job.id)) for job in found}
+        jobs = {job.id: self._kept(job, board.jobs.get(job.id)) for job in squeue.with_all_parts(found)}
         known = {squeue.array_master(job) for job in jobs} | set(jobs)
         was_alive = {one for one, job in board.jobs.items() if job.state not in fields.ENDED and one not in jobs}
         lost = [one for one in wanted if one not in known and not _is_final(board, one)] + sorted(
@@ -189,8 +191,7 @@ class Scheduler:
             self._complain("squeue", answer)
             return False
         self._use_json = self._version >= squeue.JSON_SINCE
-        if self._version < sacct.PATHS_SINCE:
-            self._sacct_without |= {"stdout", "stderr"}
+        self._sacct_without |= sacct.lacking(self._version)
         who = self._runner.run(["id", "-un"], self._timeout_s)
         self._board = replace(self._board, user=who.stdout.decode("utf-8", "replace").strip() if who.ok else "")
         return True
@@ -274,7 +275,7 @@ class Scheduler:
 
     @staticmethod
     def _kept(job: JobInfo, before: JobInfo | None) -> JobInfo:
-        """`job` with what was said before and is no longer: a dependency that was met, a start estimate."""
+        """`job` with what was said before, or by accounting, and is no longer: a dependency that was met."""
         if before is None or not before.dependency or job.dependency:
             return job
         return replace(job, dependency=before.dependency)

@@ -277,3 +277,23 @@ def leaders(jobs: Sequence[JobInfo]) -> list[JobInfo]:
     ['9+0', '4']
     """
     return [job for job in jobs if "+" not in job.id or job.id.endswith("+0")]
+
+
+def with_all_parts(jobs: Sequence[JobInfo]) -> list[JobInfo]:
+    """The jobs, the first component of each het job on the nodes and with the GPUs of all of them.
+
+    >>> parts = [JobInfo("9+0", "RUNNING", nodes="a", gpus=4), JobInfo("9+1", "RUNNING", nodes="b", gpus=8)]
+    >>> [(job.id, job.nodes, job.gpus) for job in with_all_parts(parts)]
+    [('9+0', 'a,b', 12), ('9+1', 'b', 8)]
+    """
+    parts: dict[str, list[JobInfo]] = {}
+    for job in jobs:
+        if "+" in job.id:
+            parts.setdefault(array_master(job.id), []).append(job)
+    return [_of_parts(job, parts[array_master(job.id)]) if job.id.endswith("+0") else job for job in jobs]
+
+
+def _of_parts(job: JobInfo, parts: Sequence[JobInfo]) -> JobInfo:
+    nodes = ",".join(dict.fromkeys(part.nodes for part in parts if part.nodes))
+    gpus = [part.gpus for part in parts if part.gpus is not None]
+    return replace(job, nodes=printable(nodes, 300), gpus=sum(gpus) if gpus else None)

@@ -16,7 +16,7 @@ from trainmon.monitor.slurm.match import Index, KnownRun, match, starts_of
 from trainmon.monitor.slurm.runner import Runner
 from trainmon.monitor.slurm.sacct import guessed_output
 from trainmon.monitor.slurm.scheduler import ROUND_S, Scheduler
-from trainmon.monitor.slurm.squeue import leaders
+from trainmon.monitor.slurm.squeue import array_master, leaders
 from trainmon.monitor.snapshot import JobInfo
 from trainmon.tails.clock import Clock
 from trainmon.tails.jobs import JobFiles
@@ -153,7 +153,7 @@ class JobWatch:
         jobs: dict[str, JobInfo] = {}
         for one in ids:
             named = self._mine() if one == "me" else board.named(one)
-            jobs |= {job.id: job for job in leaders(named)}
+            jobs |= {job.id: job for job in self._led(named)}
             if not named:
                 problems.append(
                     f"{shown}: you have no jobs, waiting, running or just ended"
@@ -172,6 +172,11 @@ class JobWatch:
             silent = [one for one in silent if one in ids or jobs[one].state not in ENDED]
         problems += [f"{shown}: Slurm does not say where job {one} writes; name its log file" for one in silent]
         return found, problems
+
+    def _led(self, jobs: Sequence[JobInfo]) -> list[JobInfo]:
+        """The jobs that write; for a later component of a het job, which was named alone, its first one."""
+        others = [self._scheduler.board.named(array_master(job.id)) for job in jobs if "+" in job.id]
+        return leaders([*jobs, *(job for parts in others for job in parts)])
 
     def _ask_for(self, ids: Sequence[str], wait_s: float = _FIRST_WAIT_S) -> None:
         """Has `ids` asked for: by the thread, for which others do not wait long, else here."""
