@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from trainmon.cli import COMMANDS, Entry, main
+from trainmon.monitor import alias_table
 from trainmon.monitor.focus import CHECK_IDS
 from trainmon.monitor.signals import SIGNALS
 from trainmon.monitor.thresholds import DEFAULTS
@@ -203,9 +204,10 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def write() -> None:
-    """Writes every page beside this file."""
+    """Writes every page beside this file, and the quick form of the table of key names."""
     for name, page in PAGES.items():
         (Path(__file__).parent / name).write_text(page(), encoding="utf-8")
+    alias_table.QUICK.write_text(alias_table.quick_form(), encoding="utf-8")
 
 
 if __name__ == "__main__":

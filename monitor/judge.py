@@ -20,8 +20,8 @@ from trainmon.monitor.watched import WatchedRun
 from trainmon.monitor.workers import judged, processes_for
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import Discovery, RunFiles, discover
-from trainmon.tails.intake import is_one_large_file, read_all
 from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tails.read_once import is_one_large_file, read_all
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from pathlib import Path
 
+from trainmon.monitor.alias_table import aliases
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.key_parts import Parts, has_part, of_part, without_rank
 from trainmon.monitor.signals import BY_ID
@@ -103,30 +102,6 @@ class Mapped:
         return self.scale
 
 
-@dataclass(frozen=True, slots=True)
-class _Aliases:
-    exact: dict[str, tuple[int, str]]
-    patterns: tuple[tuple[int, str, str], ...]
-    units: dict[str, str]
-
-
-@cache
-def _aliases() -> _Aliases:
-    text = Path(__file__).with_name("aliases.toml").read_text(encoding="utf-8")
-    exact: dict[str, tuple[int, str]] = {}
-    patterns: list[tuple[int, str, str]] = []
-    units: dict[str, str] = {}
-    for entry in tomllib.loads(text)["alias"]:
-        signal = entry["signal"]
-        if "unit" in entry:
-            units[signal] = entry["unit"].lower()
-        for place, key in enumerate(entry.get("keys", ())):
-            exact.setdefault(key, (place, signal))
-        for place, pattern in enumerate(entry.get("patterns", ())):
-            patterns.append((1000 + place, signal, pattern))
-    return _Aliases(exact, tuple(patterns), units)
-
-
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Compiling them all takes longer than starting Python; most logs' keys are known without one."""
@@ -170,7 +145,7 @@ def _candidates(text: str) -> Iterable[str]:
 
 
 def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
-    table = _aliases()
+    table = aliases()
     for candidate in _candidates(text):
         hit = table.exact.get(candidate)
         if hit:
@@ -191,7 +166,7 @@ _Hit = tuple[int, str, dict[str, str]]
 
 
 def _look_up_unit(text: str, unit: str) -> _Hit | None:
-    hit = _look_up(f"{text}({unit})" if unit and f"{text}({unit})" in _aliases().exact else text)
+    hit = _look_up(f"{text}({unit})" if unit and f"{text}({unit})" in aliases().exact else text)
     return _aliases_of_whole(text, unit) if hit is None and unit else hit
 
 
@@ -236,7 +211,7 @@ def _look_up_end(text: str) -> _Hit | None:
         return None
     if last in ("kl", "entropy") and not re.search("policy|actor|learner|ppo|grpo", head):
         return None
-    hit = _aliases().exact.get(last)
+    hit = aliases().exact.get(last)
     return (
         (hit[0] + 3000, hit[1], {})
         if hit is not None and (" " in last or last in ("kl", "entropy", "gnorm")) and hit[1] in _BY_LAST_PART
@@ -253,10 +228,10 @@ _BY_LAST_PART = frozenset(_LAST_PARTS.split("|"))
 
 def _aliases_of_whole(text: str, unit: str) -> tuple[int, str, dict[str, str]] | None:
     """A key that is listed with its unit, such as ``step ms``, whatever group it stands in: ``perf/step seconds``."""
-    hit = _aliases().exact.get(f"{text} {unit}")
+    hit = aliases().exact.get(f"{text} {unit}")
     last = text.rpartition("/")[2]
     if hit is None and last != text and _EVALUATION.match(text) is None:
-        hit = _aliases().exact.get(f"{last} {unit}")
+        hit = aliases().exact.get(f"{last} {unit}")
         hit = hit if hit is not None and hit[1] in _BY_LAST_PART else None
     return None if hit is None else (hit[0], hit[1], {})
 
@@ -302,7 +277,7 @@ def map_key(raw: str) -> Mapped:
 def _with_unit(key: SignalKey, unit: str, place: int) -> Mapped:
     wanted = BY_ID[key.signal].unit
     table = _UNITS.get(wanted, {})
-    given = unit or _aliases().units.get(key.signal, "")
+    given = unit or aliases().units.get(key.signal, "")
     if given in table and (unit or wanted not in _BY_SIZE):
         return Mapped(key, table[given], rank=place)
     if wanted in _BY_SIZE:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
@@ -64,7 +63,7 @@ class Settings:
         try:
             text = content.decode("utf-8-sig")
             if PurePath(path).name == OWN_NAME:
-                self._own(path, tomllib.loads(text), owner)
+                self._own(path, _toml(text), owner)
             else:
                 for key, value in config_facts(*_flat(_parse(path, text))):
                     self.facts.setdefault(key, value)
@@ -125,10 +124,16 @@ def _parse(path: str, text: str) -> object:
     if suffix == ".json":
         return json.loads(text)
     if suffix == ".toml":
-        return tomllib.loads(text)
+        return _toml(text)
     if suffix in (".yaml", ".yml"):
         return _plain_yaml(text)
     return {}
+
+
+def _toml(text: str) -> dict[str, object]:
+    import tomllib  # for those who have settings
+
+    return tomllib.loads(text)
 
 
 def _plain_yaml(text: str) -> dict[str, object]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -50,6 +49,8 @@ def read_config(path: Path | None = None) -> UserConfig:
         return UserConfig(path)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
+    import tomllib  # for those who have a configuration
+
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

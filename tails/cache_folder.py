@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from trainmon.tails.own_files import NOWHERE
+from trainmon.tails.own_files import own_folder
 
 MAGIC: Final = b"trainmon-cached-2\n"
 _DEFAULT_MB: Final = 1024
@@ -30,13 +29,7 @@ def is_on() -> bool:
 
 def folder(kind: str) -> Path:
     """Where the entries of a kind ("parsed") lie."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    if not home.startswith("/"):
-        try:
-            home = str(Path.home() / ".cache")
-        except RuntimeError:
-            home = str(NOWHERE)
-    return Path(home) / "trainmon" / kind
+    return own_folder("cache") / kind
 
 
 def most_bytes() -> int:
@@ -76,6 +69,8 @@ class Draft:
     """An entry that is being written; nobody sees it before `keep`. Raises OSError where there is no private folder."""
 
     def __init__(self, kind: str) -> None:
+        import tempfile  # for those who write
+
         descriptor, self._temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=_own_folder(kind))
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
         self.file.write(MAGIC)

@@ -6,29 +6,34 @@ import contextlib
 import os
 import stat
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 # Nothing can be made below a device, by no one: what is to be kept there fails as it would on a full disk.
 NOWHERE = Path("/dev/null/no-home-directory-is-known")
 
 
-def own_folder(kind: Literal["data", "state", "config"]) -> Path:
+_XDG: Final = {
+    "data": ("XDG_DATA_HOME", ".local/share"),
+    "state": ("XDG_STATE_HOME", ".local/state"),
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "cache": ("XDG_CACHE_HOME", ".cache"),
+}
+
+
+def own_folder(kind: Literal["data", "state", "config", "cache"]) -> Path:
     """This user's folder for what is of this kind (XDG). `NOWHERE` where no one says where home is.
 
     That is so for a user who is in no list of users, in a container say, and never a folder of the current directory.
     """
-    import platformdirs
-
-    find = {
-        "data": platformdirs.user_data_path,
-        "state": platformdirs.user_state_path,
-        "config": platformdirs.user_config_path,
-    }[kind]
+    variable, below_home = _XDG[kind]
+    given = Path(os.environ.get(variable, ""))
+    if given.is_absolute():
+        return given / "trainmon"
     try:
-        folder = find("trainmon")
+        home = Path.home()
     except RuntimeError:
         return NOWHERE
-    return folder if folder.is_absolute() else NOWHERE
+    return home / below_home / "trainmon" if home.is_absolute() else NOWHERE
 
 
 def write_private(path: Path, data: bytes) -> None:

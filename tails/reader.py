@@ -7,9 +7,9 @@ import queue
 import resource
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.fstype import Mount
@@ -24,6 +24,9 @@ from trainmon.tails.tail import Tail, TailUpdate
 from trainmon.tails.watch import POLL, Watcher
 from trainmon.tails.worker_top import keep_going
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 BUDGET_BYTES = 1 << 20
 SHARED_BUDGET_BYTES = 256 << 10  # when many files are behind, so that each gets its turn soon
 _MANY = 8
@@ -31,7 +34,7 @@ _IDLE_S = 5.0
 _MAX_OPEN = 512
 _MAX_CONFIG_BYTES = 1 << 20
 
-Lines = Future[list[LogLine]]
+Lines: TypeAlias = "Future[list[LogLine]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,8 @@ class Reader(threading.Thread):
 
     def request_lines(self, path: Path, line_no: int, context: int, known: tuple[int, int] = (1, 0)) -> Lines:
         """Lines around `line_no`, read from the disk by this thread."""
+        from concurrent.futures import Future  # it brings logging; reading once needs neither
+
         answer: Lines = Future()
         self._do(lambda: self._answer(answer, path, line_no, context, known))
         return answer

@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import ROOT
 from trainmon.cli import COMMANDS, main
+from trainmon.monitor import alias_table
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.settings import Settings
@@ -34,6 +35,10 @@ def page(name: str) -> str:
 def test_made_pages_are_up_to_date(name: str) -> None:
     pages = runpy.run_path(str(ROOT / "docs" / "reference.py"))["PAGES"]
     assert page(name) == pages[name](), "run `python docs/reference.py`"
+
+
+def test_the_quick_form_of_the_key_names_is_up_to_date() -> None:
+    assert alias_table.QUICK.read_text(encoding="utf-8") == alias_table.quick_form(), "run `python docs/reference.py`"
 
 
 def _command(name: str) -> click.Command:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmon.monitor.mapping import Mapper, _aliases, map_key
+from trainmon.monitor.alias_table import aliases
+from trainmon.monitor.mapping import Mapper, map_key
 from trainmon.monitor.signals import BY_ID
 
 
@@ -107,7 +108,7 @@ def test_a_lone_rank_speaks_for_the_run_and_two_do_not() -> None:
 
 
 def test_every_alias_names_a_signal_of_the_table() -> None:
-    table = _aliases()
+    table = aliases()
     named = {signal for _, signal in table.exact.values()} | {signal for _, signal, _ in table.patterns}
     assert named <= set(BY_ID)
 
