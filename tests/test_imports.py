@@ -16,6 +16,17 @@ SCREENS = {"textual", "rich"}
 TABLES = {"pandas", "pyarrow", "polars"}
 CHARTS = {"plotext"}
 HEAVY = {"numpy", "msgspec"}
+# What only a live session, a settings file, a scheduler or a cluster needs.
+FOR_OTHERS = {
+    "asyncio",
+    "concurrent",
+    "logging",
+    "multiprocessing",
+    "platformdirs",
+    "subprocess",
+    "tempfile",
+    "tomllib",
+}
 
 _RUN = """
 import json, sys
@@ -57,6 +68,10 @@ def test_the_package_alone_costs_nothing() -> None:
     assert not loaded("import trainmon") & (SCREENS | TABLES | CHARTS | HEAVY | {"click"})
 
 
+def test_the_version_is_told_before_the_command_line_is_loaded() -> None:
+    assert not loaded("from trainmon.__main__ import main\nmain()", "--version") & {"click", "typing", "dataclasses"}
+
+
 def test_the_command_line_loads_nothing_before_its_command_runs() -> None:
     assert not loaded("import trainmon.cli") & (SCREENS | TABLES | CHARTS | HEAVY)
 
@@ -66,6 +81,10 @@ def test_commands_without_a_screen_load_no_screen_library(command: tuple[str, ..
     modules = loaded(_COMMAND, command[0], str(log), *command[1:], status=(0, 1))
     assert "numpy" in modules
     assert not modules & (SCREENS | TABLES | CHARTS)
+
+
+def test_a_check_loads_nothing_that_a_log_alone_does_not_need(log: Path) -> None:
+    assert not loaded(_COMMAND, "check", "--no-slurm", str(log), status=(0, 1)) & FOR_OTHERS
 
 
 def test_nothing_below_the_screens_knows_of_them() -> None:

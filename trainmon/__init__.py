@@ -36,6 +36,11 @@ def version() -> str:
         return "0+uninstalled"
 
 
+def version_line() -> str:
+    """What ``--version`` says."""
+    return f"trainmon, version {version()}"
+
+
 def _metadata_version() -> str | None:
     """The version in the name of the first metadata directory on the path; ``importlib.metadata`` takes 50 ms."""
     for place in sys.path:

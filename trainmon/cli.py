@@ -10,22 +10,19 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from trainmon import version
+from trainmon import version, version_line
 from trainmon.commands.common import Trouble, echo, stop_printing
 
 # New objects between two looks for cycles: hundreds of modules are imported, of which none leaves any.
 _RARELY = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One command: its name (also that of its module and function), where it stands in the help, what it is for.
 
     `schema`: of its ``--json`` document, of which what it `holds` is empty when nothing could be done.
@@ -106,7 +103,7 @@ class _Group(click.Group):
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """The context; a reader of the help that has gone is no trouble."""
         with _gone_readers_are_fine():
-            return super().make_context(*args, **kwargs)
+            return super().make_context(*args, **{"terminal_width": _help_width(), **kwargs})
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command, likewise."""
@@ -150,11 +147,29 @@ def _gone_readers_are_fine() -> Iterator[None]:
 def _end(trouble: click.ClickException, words: Sequence[str]) -> NoReturn:
     """Says what is the matter, on stderr, and in a document where one was asked for."""
     trouble.show()
-    if isinstance(trouble, click.NoSuchOption) and any(Path(word).exists() for word in words if word[:1] == "-"):
+    if isinstance(trouble, click.NoSuchOption) and any(map(_is_file, words)):
         click.echo("A name that begins with a dash is written ./-NAME, or after --.", err=True)
     with contextlib.suppress(OSError):  # standard output may be what the trouble is about
         _document_of_failure(getattr(trouble, "problems", (trouble.format_message(),)), words)
     sys.exit(trouble.exit_code)
+
+
+def _help_width() -> int:
+    """As click would find it, which loads `shutil` for it."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return max(min(int(columns), 80) - 2, 50)
+    try:
+        return max(min(os.get_terminal_size(sys.__stdout__.fileno()).columns or 80, 80) - 2, 50)  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 78
+
+
+def _is_file(option: str) -> bool:
+    """Whether what looks like an option is the name of a file."""
+    from pathlib import Path  # for those who made a mistake
+
+    return option[:1] == "-" and Path(option).exists()
 
 
 def _tolerate_odd_streams() -> None:
@@ -199,7 +214,7 @@ TRAINMON_ASCII=1; TRAINMON_LOW_BANDWIDTH=1; TRAINMON_THEME=dark|light|auto"""
 
 
 @click.group(cls=_Group, epilog=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version(), prog_name="trainmon")
+@click.version_option(version(), message=version_line())
 def main() -> None:
     """See which training run is in trouble, what kind, since which step, and what to do.
 
