@@ -57,9 +57,10 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.HOST_OOM,
         "oom-kill|oom_kill|oom kill|out-of-memory|out of memory: kill|oomkilled|low on resource|bad_alloc"
-        "|term_memlimit",
+        "|term_memlimit|exceeded memory limit|exceeded job memory|exceeded step memory",
         r"oom[-_ ]?kill|OOMKilled|Out of memory: Kill|cgroup out-of-memory|low on resource: (?:memory|ephemeral)"
-        r"|std::bad_alloc|\bTERM_MEMLIMIT\b",
+        r"|std::bad_alloc|\bTERM_MEMLIMIT\b"
+        r"|exceeded memory limit.{0,80}being killed|Exceeded (?:job|step) memory limit(?! at some point)",
     ),
     _rule(
         _K.CUDA_OOM,
@@ -160,8 +161,9 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.ERROR,
-        "slurmstepd: error|srun: error",
-        r"^(?:slurmstepd|srun): error: (?!.*(?:NVML|CANCELLED|TIME LIMIT|oom|Killed|PREEMPT))",
+        "slurmstepd|srun: error",
+        r"^(?:slurmstepd(?:-[\w.-]{1,80})?|srun): error: "
+        r"(?!.*(?:NVML|CANCELLED|TIME LIMIT|oom|Killed|PREEMPT|(?:step|job) memory limit|being killed))",
     ),
     _rule(
         _K.ERROR,

@@ -94,7 +94,7 @@ _STREAM = lazy(
 )
 _JOB = lazy(r"[^\t]{1,100}\t[^\t]{1,100}\t(?=\d{4}-\d\d-\d\dT)")  # GitHub: job and step, tabs between, and a time
 _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-_.]?(\d{1,6})", re.IGNORECASE)
-_HOST = lazy(r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
+_HOST = lazy(r"(?!slurmstepd-)(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
 _LOGGER = lazy(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
     r"|[\w.-]+ [\w./-]+\[\d+\]: "  # syslog behind an ISO time: host train[991]:

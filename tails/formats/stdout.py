@@ -29,6 +29,7 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.skeleton import skeletons
 from trainmon.tails.formats.stretch import Known, stretch_of
 from trainmon.tails.formats.wrapped import unwrap
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
 from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.text import strip_escapes
@@ -40,7 +41,8 @@ _MOST_PARTS = 100  # bars on one line, without a carriage return between
 _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
-_GLUED = "slurmstepd: error:"  # written by another process into the middle of a line
+# Written by another process into the middle of a line; with the node's name behind it since 20.11 or so.
+_GLUED = lazy(r"(?<=.)slurmstepd(?:-[\w.-]{1,80})?: error:", re.DOTALL)
 
 
 class _Kind(Enum):
@@ -239,15 +241,15 @@ class Stdout(LineFormat):
         if len(raw) > _MAX_LINE:
             raw = self._head_of(raw, offset, line_no)
         text = strip_escapes(raw.decode("utf-8", "replace").replace("\0", ""))
-        glued = text.find(_GLUED, 1)
-        if glued > 0:
-            self._text(text[:glued], offset, line_no)
-            text = text[glued:]
+        glued = _GLUED.search(text) if "slurmstepd" in text else None
+        if glued is not None:
+            self._text(text[: glued.start()], offset, line_no)
+            text = text[glued.start() :]
         was_busy = self._busy
         wrapped = unwrap(text.rstrip()) if text[:1] == "{" else None
         kind = self._text(text, offset, line_no) if wrapped is None else self._unwrapped(wrapped, offset, line_no)
         self._busy = self._is_open or self._notes.is_open or self._folds.is_open
-        if was_busy or self._busy or glued > 0:
+        if was_busy or self._busy or glued is not None:
             return
         if kind is _Kind.KNOWN and self._sink.newest_template is not None:
             self._outlines.learn(outline, raw, self._line_prefix[1].at, self._sink.newest_template)

@@ -179,11 +179,12 @@ def test_olmo_core_records_of_several_lines() -> None:
     assert fact(parsed, "total_steps") == 1000
 
 
-def test_llmc_console_cut_by_the_scheduler() -> None:
+@pytest.mark.parametrize("who", ["slurmstepd", "slurmstepd-g084", "slurmstepd-node1.cluster"])
+def test_llmc_console_cut_by_the_scheduler(who: str) -> None:
     parsed = read(
         "step  901/19560 | loss 3.5 (+1.2z)| norm 0.25 (-0.1z)| lr 8.57e-07 | 3788.44 ms | "
         "35.6% bf16 MFU | 138391 tok/s\n"
-        "step  902/19560 | loss     nan (+nanz)|slurmstepd: error: *** JOB 7 ON g084 CANCELLED "
+        f"step  902/19560 | loss     nan (+nanz)|{who}: error: *** JOB 7 ON g084 CANCELLED "
         "AT 2024-10-10T02:20:29 DUE TO TIME LIMIT ***\n"
     )
     assert values(parsed, "loss") == [(901.0, 3.5), (902.0, "nan")]
