@@ -21,7 +21,10 @@ MarkArray = NDArray[np.uint8]
 
 
 class Mark(IntEnum):
-    """What stands behind one cell of a column: a NaN cell is "not logged" unless its mark says otherwise."""
+    """What stands behind one cell of a column: a NaN cell is "not logged" unless its mark says otherwise.
+
+    NAN is in a table or record, where it may fill a gap; SAID_NAN was printed in the words of a line, which has none.
+    """
 
     ABSENT = 0
     NUMBER = 1
@@ -29,6 +32,12 @@ class Mark(IntEnum):
     POS_INF = 3
     NEG_INF = 4
     NULL = 5
+    SAID_NAN = 6
+
+    @property
+    def is_non_finite(self) -> bool:
+        """Whether a value was logged that is no finite number; a null is no value."""
+        return self in (Mark.NAN, Mark.SAID_NAN, Mark.POS_INF, Mark.NEG_INF)
 
 
 class TimeKind(StrEnum):

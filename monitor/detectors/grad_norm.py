@@ -171,8 +171,8 @@ class GradNorm(Detector):
         loss_marks = frame.marks.get(LOSS)
         for row in frame.logged(GRAD).tolist():
             mark = Mark.NUMBER if marks is None else Mark(int(marks[row]))
-            if mark in (Mark.NAN, Mark.POS_INF, Mark.NEG_INF):
-                loss_bad = loss_marks is not None and loss_marks[row] in (Mark.NAN, Mark.POS_INF, Mark.NEG_INF)
+            if mark.is_non_finite:
+                loss_bad = loss_marks is not None and Mark(int(loss_marks[row])).is_non_finite
                 loss_there = loss_bad or (loss is not None and bool(np.isfinite(loss[row])))
                 if loss_there or self.company.is_step(frame, row):
                     self._bad(frame, row, column[row], bool(loss_bad), found)

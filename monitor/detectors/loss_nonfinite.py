@@ -31,8 +31,9 @@ class LossNonFinite(Detector):
     """1-2 lone non-finite losses that recover are a WARN, 3 in a row or the last one a FAIL.
 
     A loss that is null or absent in 3 records that carry the other numbers of a step, or 0.0 in 5 in a row beside a
-    non-finite or absent gradient norm, is a FAIL. NaN in rows where every other number of a step is absent too
-    means "not logged" (tables fill their gaps so, and end so).
+    non-finite or absent gradient norm, is a FAIL; beside a norm that is not finite also where the log ends so. NaN in
+    rows of a table where every other number of a step is absent too means "not logged" (tables fill their gaps so, and
+    end so).
     """
 
     id: ClassVar[str] = "loss.nonfinite"
@@ -63,6 +64,7 @@ class LossNonFinite(Detector):
         self.neighbours = Neighbours()
         self.sparse = SparseColumn()
         self.attempt: int | None = None
+        self.lost: list[Place] = []  # first and last of the newest steps whose loss went with a bad gradient
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads the loss and what stands beside it."""
@@ -78,7 +80,7 @@ class LossNonFinite(Detector):
         others_from = self._others_from(frame, loss)
         self.neighbours.meet(frame)
         clean = marks is None and bool(((loss > 0) & (loss < np.inf)).all())
-        if clean and not any(run.count for run in self.runs.values()):
+        if clean and not self.lost and not any(run.count for run in self.runs.values()):
             self.good += len(loss)
             self.nonzero += len(loss)
             self.furthest = max(self.furthest, float(np.max(frame.steps)))
@@ -143,6 +145,7 @@ class LossNonFinite(Detector):
         for row, (x, mark) in enumerate(zip(loss.tolist(), self._marks(loss, marks), strict=True)):
             is_near = mark >= Mark.NAN and self.neighbours.tell(near, row)
             self.neighbours.learn(near, row, mark, is_near=is_near)
+            self._lose(frame, row, x, mark, is_lost=bool(grad_bad[row]), is_step=bool(stepped[row]))
             if mark == Mark.ABSENT:
                 if stepped[row]:
                     self._absent(frame, row, found)
@@ -152,10 +155,10 @@ class LossNonFinite(Detector):
             self._calm("vanished", frame, row, x, found)
             if mark == Mark.NUMBER:
                 self._number(frame, row, x, bool(grad_ok[row]), bool(grad_bad[row]), found)
-            elif alive[row] or is_near or (not others[row] and row < others_from):
-                # Other numbers of the step stand beside it, or the log has nothing else at all.
+            elif alive[row] or is_near or (not others[row] and row < others_from) or mark == Mark.SAID_NAN:
+                # Other numbers of the step stand beside it, the log has nothing else at all, or it was said in words.
                 if mark != Mark.NULL:
-                    self._bad("nonfinite", frame, row, x, found)
+                    self._bad("nonfinite", frame, row, x, found, is_said=mark == Mark.SAID_NAN)
                 elif self.good:
                     self._bad("null", frame, row, x, found)
 
@@ -165,9 +168,9 @@ class LossNonFinite(Detector):
             return [int(mark) for mark in marks.tolist()]
         return [Mark.ABSENT if x != x else Mark.NUMBER if abs(x) < np.inf else Mark.POS_INF for x in loss.tolist()]
 
-    def _bad(self, name: str, frame: Frame, row: int, x: float, found: Found) -> None:
+    def _bad(self, name: str, frame: Frame, row: int, x: float, found: Found, *, is_said: bool = False) -> None:
         """A loss that is NaN, Inf or null on a step's row, unless it is the gap of a column that is logged seldom."""
-        if abs(x) == np.inf:
+        if is_said or abs(x) == np.inf:
             self._replay(self.sparse.dense(), row, found)
         elif self.sparse.is_gap(name, place(frame, row, x)):
             if len(self.sparse.held) > MOST_HELD:
@@ -202,6 +205,18 @@ class LossNonFinite(Detector):
         self.nonzero += x != 0.0
         self.furthest = max(self.furthest, float(frame.steps[row]))
 
+    def _lose(self, frame: Frame, row: int, x: float, mark: int, *, is_lost: bool, is_step: bool) -> None:
+        """Trainers that do not print a loss that is NaN, or print 0.0: the gradient norm beside it tells."""
+        is_gone = mark == Mark.ABSENT and is_step and self.good > 0 and frame.steps[row] > self.furthest
+        if is_lost and (x == 0.0 or is_gone):
+            self.lost = [*self.lost[:1], place(frame, row, x)]
+        elif mark == Mark.NUMBER:
+            self.lost = []
+
+    def _is_lost(self) -> bool:
+        """A step whose loss alone is gone may be one that was skipped: two in a row are not."""
+        return bool(self.lost) and (len(self.lost) > 1 or self.lost[0].value == 0.0)
+
     def _absent(self, frame: Frame, row: int, found: Found) -> None:
         """A step without its loss: bad when the loss never was away for so long before.
 
@@ -224,6 +239,7 @@ class LossNonFinite(Detector):
         self.attempt = attempt
         for run in self.runs.values():
             run.forget()
+        self.lost = []
         self.gap = 0
         self.furthest = -np.inf
 
@@ -236,6 +252,13 @@ class LossNonFinite(Detector):
             ahead._replay(ahead.sparse.dense(), 0, late)
             return [*(one for _, one in late), *ahead.finish()]
         run = self.runs["nonfinite"]
+        if self._is_lost() and not any(other.opened for other in self.runs.values()):
+            first, last = self.lost[0], self.lost[-1]
+            what = (
+                f"the last loss {'is exactly 0.0' if last.value == 0.0 else 'is gone'} beside a gradient norm that is "
+                f"not finite, since step {first.step:.15g}"
+            )
+            return [finding("open", "nonfinite", LOSS, Severity.FAIL, last, what, first=first)]
         if run.count and run.first is not None and run.last is not None:
             what = f"the last loss is {run.words(run.last.value)} (step {run.last.step:.15g})"
             if run.count > 1:

@@ -17,14 +17,14 @@ _NAN = math.nan
 _MOST_CELLS = 1 << 21
 
 
-def mark_of(value: float | None) -> Mark:
-    """What `value` is, once it is known to have been logged; None stands for a logged null."""
+def mark_of(value: float | None, nan: Mark = Mark.NAN) -> Mark:
+    """What `value` is, once it is known to have been logged; None stands for a logged null. `nan`: what a NaN is."""
     if value is None:
         return Mark.NULL
     if math.isfinite(value):
         return Mark.NUMBER
     if math.isnan(value):
-        return Mark.NAN
+        return nan
     return Mark.POS_INF if value > 0 else Mark.NEG_INF
 
 
@@ -45,7 +45,7 @@ class BlockBuilder:
     def __init__(self, source: str) -> None:
         self.source = source
         self._done: list[Block] = []
-        self._shape: tuple[str, TimeKind] = ("", TimeKind.NONE)
+        self._shape: tuple[str, TimeKind, Mark] = ("", TimeKind.NONE, Mark.NAN)
         self._rows: list[Row] = []
 
     def __len__(self) -> int:
@@ -61,9 +61,10 @@ class BlockBuilder:
         step_key: str = "",
         time: float | None = None,
         time_kind: TimeKind = TimeKind.NONE,
+        nan: Mark = Mark.NAN,
     ) -> None:
-        """Adds one record. A value of None is a logged null; a key left out was not logged."""
-        shape = (step_key, time_kind)
+        """Adds one record. A value of None is a logged null; a key left out was not logged. `nan`: what a NaN is."""
+        shape = (step_key, time_kind, nan)
         if shape != self._shape:
             self._close()
             self._shape = shape
@@ -74,11 +75,12 @@ class BlockBuilder:
         rows: Iterable[Row],
         step_key: str,
         time_kind: TimeKind,
+        nan: Mark = Mark.NAN,
     ) -> None:
         """Adds many records: (step, time, offset, line number, values), NaN for a step or time that is not known."""
-        if (step_key, time_kind) != self._shape:
+        if (step_key, time_kind, nan) != self._shape:
             self._close()
-            self._shape = (step_key, time_kind)
+            self._shape = (step_key, time_kind, nan)
         self._rows += rows
 
     def take(self) -> list[Block]:
@@ -93,8 +95,8 @@ class BlockBuilder:
             self._done.append(self._block(part))
 
     def _block(self, rows: list[Row]) -> Block:
-        columns, marks = _columns([row[4] for row in rows])
-        step_key, time_kind = self._shape
+        step_key, time_kind, nan = self._shape
+        columns, marks = _columns([row[4] for row in rows], nan)
         return Block(
             source=self.source,
             steps=np.array([row[0] for row in rows]),
@@ -129,7 +131,7 @@ def _pieces(rows: list[Row]) -> Iterator[list[Row]]:
         yield rows[begin:]
 
 
-def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:
+def _columns(rows: list[Mapping[str, float | None]], nan: Mark) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:
     """Columns and marks of `rows`. Rows of the same keys are filled in together."""
     raw: dict[Columns, tuple[list[int], list[bytes]]] = {}
     parsed: dict[tuple[tuple[str, ...], int], tuple[list[int], list[int], FloatArray]] = {}
@@ -145,7 +147,7 @@ def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArr
             places, cells = read.setdefault(tuple(values), ([], []))
             cells.append(list(values.values()))
         places.append(index)
-    filler = _Filler(len(rows))
+    filler = _Filler(len(rows), nan)
     for shape, (places, lines) in raw.items():
         filler.fill(shape.names, places, read_numbers(shape.numbers, lines), None)
     for (names, _), (places, numbers, whole) in parsed.items():
@@ -157,10 +159,10 @@ def _columns(rows: list[Mapping[str, float | None]]) -> tuple[dict[str, FloatArr
 
 
 class _Filler:
-    """Columns of `count` rows, filled by groups of rows."""
+    """Columns of `count` rows, filled by groups of rows. `nan`: the mark of a NaN."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, count: int, nan: Mark) -> None:
+        self.count, self.nan = count, nan
         self.columns: dict[str, FloatArray] = {}
         self._odd: dict[str, list[tuple[int, Mark]]] = {}
 
@@ -176,7 +178,7 @@ class _Filler:
             column[where] = matrix[:, at]
         for row, at in np.argwhere(~np.isfinite(matrix)).tolist():
             value = cells[row][at] if cells is not None else float(matrix[row, at])
-            self._odd.setdefault(keys[at], []).append((places[row], mark_of(value)))
+            self._odd.setdefault(keys[at], []).append((places[row], mark_of(value, self.nan)))
 
     def marks(self) -> dict[str, MarkArray]:
         """Marks of the columns in which something that is no number was logged."""

@@ -16,7 +16,7 @@ from trainmon.tails.formats.stretch import Known, Stretch
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
 from trainmon.tails.prefix import Prefix
-from trainmon.tails.record import Fact, Note, Parsed, TimeKind
+from trainmon.tails.record import Fact, Mark, Note, Parsed, TimeKind
 from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
 _HELD_SECONDARIES = 20
@@ -24,6 +24,7 @@ _MANY_SHAPES = 300
 _MOST_MET = 8192
 _NUMBERS = re.compile(r"\d[\d.]*")
 _HALF_DAY_S = 43200.0
+_TABLES = frozenset(("table", "boxed table", "headed block"))  # dialects of rows whose gaps are filled with NaN
 
 
 class Sink:
@@ -108,7 +109,7 @@ class Sink:
     def emit_many(self, lines: Sequence[Known], read: Stretch) -> None:
         """Takes the records of `lines`, as `emit` takes them one by one."""
         rows: list[tuple[float, float, int, int, Mapping[str, float | None]]] = []
-        shape = (self.step_key, TimeKind.NONE)
+        shape = (self.step_key, TimeKind.NONE, Mark.SAID_NAN)
         ones = zip(lines, read.steps, read.totals, read.times, read.prefixes, read.values, strict=True)
         for (known, _, offset, line_no), step, total, time, prefix, values in ones:
             if not self._has_primary and known.bulk is not None and known.bulk.trains:
@@ -127,9 +128,10 @@ class Sink:
             kind = prefix.time_kind
             if time == time:
                 time, kind = self._dated(time, kind, prefix)
-            if (self.step_key, kind) != shape:
+            nan = _nan_of(known.template.dialect)
+            if (self.step_key, kind, nan) != shape:
                 self._builder.add_rows(rows, *shape)
-                rows, shape = [], (self.step_key, kind)
+                rows, shape = [], (self.step_key, kind, nan)
             rows.append((step, time, offset, line_no, values))
             self.dialects[known.template.dialect] += 1
         if rows:
@@ -196,6 +198,7 @@ class Sink:
             step_key=self.step_key,
             time=time,
             time_kind=kind,
+            nan=_nan_of(reading.dialect),
         )
 
     def _is_echo(self, rank: str, values: Mapping[str, float | None]) -> bool:
@@ -263,3 +266,8 @@ class Sink:
         parsed.unreadable, self.unreadable = self.unreadable, 0
         self._notes, self._facts = [], []
         return parsed
+
+
+def _nan_of(dialect: str) -> Mark:
+    """What a NaN of this dialect is."""
+    return Mark.NAN if dialect in _TABLES else Mark.SAID_NAN

@@ -16,7 +16,7 @@ from trainmon.tails.record import Mark
 
 LOSS, EVAL, OTHER = SignalKey("loss.train"), SignalKey("eval.nll"), SignalKey("train_acc")
 GRAD, LR = SignalKey("grad.norm"), SignalKey("optim.lr")
-NAN, GAP = "nan", None  # what is written, what is left empty
+NAN, GAP, SAID = "nan", None, "said"  # what is written, what is left empty, what is printed in the words of a line
 Cell = float | str | None
 Columns = dict[SignalKey, list[Cell]]
 
@@ -27,9 +27,10 @@ def frame(columns: Columns, begin: int, end: int) -> Frame:
     marks: dict[SignalKey, np.ndarray] = {}  # type: ignore[type-arg]
     for key, column in columns.items():
         part = column[begin:end]
-        cells[key] = np.array([float("nan") if cell in (NAN, GAP) else float(cell or 0.0) for cell in part])
-        if NAN in part:
-            told = [Mark.NAN if cell == NAN else Mark.ABSENT if cell is GAP else Mark.NUMBER for cell in part]
+        cells[key] = np.array([float("nan") if cell in (NAN, GAP, SAID) else float(cell or 0.0) for cell in part])
+        if NAN in part or SAID in part:
+            odd = {NAN: Mark.NAN, SAID: Mark.SAID_NAN, GAP: Mark.ABSENT}
+            told = [Mark.NUMBER if isinstance(cell, float) else odd[cell] for cell in part]
             marks[key] = np.array(told, np.uint8)
     return Frame(0, "log", steps, np.full(len(steps), np.nan), np.arange(begin, end), cells, marks)
 
@@ -46,6 +47,8 @@ def worst(columns: Columns, cuts: Sequence[int] = ()) -> Severity | None:
     return max(loud, default=None)
 
 
+GOOD: list[Cell] = [2.5] * 6
+FLAT: list[Cell] = [1.0] * 6
 LOST: list[Cell] = [*([2.5] * 20), *([NAN] * 10)]
 CASES: dict[str, tuple[Columns, Severity | None]] = {
     "a bar that repeats the held-out loss": ({LOSS: LOST, EVAL: [GAP] * 5 + [3.0] * 25}, Severity.FAIL),
@@ -64,6 +67,19 @@ CASES: dict[str, tuple[Columns, Severity | None]] = {
     "a seldom column that is lost": (
         {LOSS: [NAN, 2.5] * 8 + [NAN] * 8, GRAD: [1.0] * 24},
         Severity.FAIL,
+    ),
+    "said in words, beside nothing": ({LOSS: [2.5] + [SAID] * 7, OTHER: [0.5] + [SAID] * 7}, Severity.FAIL),
+    "said in words, beside what is beside it": ({LOSS: [2.5, SAID, *([2.5] * 6)], OTHER: [0.5] * 8}, Severity.WARN),
+    "gone with the gradient": ({LOSS: GOOD + [GAP] * 2, GRAD: FLAT + [NAN] * 2, LR: [1e-4] * 8}, Severity.FAIL),
+    "one skipped step": ({LOSS: [*GOOD, GAP], GRAD: [*FLAT, NAN], LR: [1e-4] * 7}, None),
+    "gone with the gradient, and back": (
+        {LOSS: [2.5, GAP, GAP, *GOOD], GRAD: [1.0, NAN, NAN, *FLAT], LR: [1e-4] * 9},
+        None,
+    ),
+    "zero with the gradient": ({LOSS: [*GOOD, 0.0], GRAD: [*FLAT, NAN], LR: [1e-4] * 7}, Severity.FAIL),
+    "zero with the gradient, and back": (
+        {LOSS: [2.5, 0.0, *GOOD], GRAD: [1.0, NAN, *FLAT], LR: [1e-4] * 8},
+        None,
     ),
     "one early, then every row": ({LOSS: [2.5, NAN, 2.5] + [2.5] * 10, GRAD: [1.0] * 13}, Severity.WARN),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tails.formats.stdout_reading import Cell, kinds, read, rows, values
+from trainmon.tails.record import Mark
 
 LOSSES = [3.25, 3.125, 3.0, 2.875]
 EVERY_TEN: list[tuple[Cell, Cell]] = [(10.0 * at, loss) for at, loss in enumerate(LOSSES, 1)]
@@ -125,3 +126,16 @@ def test_a_test_set_in_chinese_is_no_training() -> None:
     parsed = read(text)
     assert [step for step, _ in values(parsed, "Loss")] == [100.0, 200.0, 300.0]
     assert any("test" in key for row in rows(parsed) for key in row[4])
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("step 1 loss nan lr 0.1\nstep 2 loss nan lr 0.1\n", Mark.SAID_NAN),
+        ("{'loss': nan, 'epoch': 0.5}\n{'loss': nan, 'epoch': 0.75}\n", Mark.SAID_NAN),
+        ("   step   loss  lr\n0    10   3.25  0.5\n1    20    NaN  0.5\n2    30    NaN  0.5\n", Mark.NAN),
+    ],
+)
+def test_nan_in_words_is_told_from_the_gap_of_a_table(text: str, mark: Mark) -> None:
+    found = {int(one) for block in read(text).blocks if "loss" in block.marks for one in block.marks["loss"]}
+    assert found - {Mark.NUMBER, Mark.ABSENT} == {mark}
