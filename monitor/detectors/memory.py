@@ -28,6 +28,7 @@ from trainmon.monitor.detectors.common import (
 from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.memory_allocator import Fragments, Retries
+from trainmon.monitor.detectors.memory_level import MemoryLevel
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.slope import slope_test, theil_sen
@@ -40,7 +41,6 @@ CREEP_T = 6.0  # a slope must be so many of its errors above 0 ...
 RISES = 6  # ... it must have risen so often: one jump is no creep ...
 RISING_SHARE = 0.5  # ... and be so much of all changes from block to block (printed in few digits, most change nothing)
 ONSET = 0.1
-LASTING = 10  # values in a row above a share of the capacity
 MEMORY = ("sys.peak_memory", "sys.memory_share")
 _SMALLER = "lower the micro-batch size, recompute activations or shard more"
 ADVICE = {
@@ -55,8 +55,9 @@ ADVICE = {
 class _Series:
     """One memory series: block maxima for the slope."""
 
-    def __init__(self, key: SignalKey) -> None:
+    def __init__(self, key: SignalKey, limits: Thresholds) -> None:
         self.key = key
+        self.level = MemoryLevel(key, limits)
         self.buffer: list[float] = []
         self.begin_at: Place | None = None
         self.begun: deque[Place] = deque(maxlen=BLOCKS)  # where each block began
@@ -64,11 +65,9 @@ class _Series:
         self.tops: deque[float] = deque(maxlen=BLOCKS)
         self.highest = 0.0
         self.last_step = math.nan
-        self.high_run = 0
-        self.first: Place | None = None
         self.last: Place | None = None
         self.top: Place | None = None
-        self.severity: dict[str, Severity] = {}
+        self.creep: Severity | None = None
         self.creep_words = ""
         self.creep_detail: dict[str, float | str] = {}
         self.attempt: int | None = None
@@ -77,9 +76,8 @@ class _Series:
         """Memory begins anew with the process."""
         self.attempt = attempt
         self.rebase()
-        self.high_run = 0
-        self.first = self.last = self.top = None
-        self.severity.clear()
+        self.level.restart()
+        self.last = self.top = self.creep = None
 
     def rebase(self) -> None:
         """The work of a step has changed, and what it needs with it: the slope begins anew."""
@@ -107,7 +105,7 @@ class _Series:
 
 
 class Memory(Detector):
-    """90% of the capacity is a WARN, 97% a FAIL, for 10 values in a row.
+    """90% of the capacity is a WARN, 97% a FAIL, for 10 values in a row; a lone value of 97% is a WARN.
 
     At the present slope the capacity is reached before the end: WARN; within 5% of the steps left: FAIL. The slope
     is that of the maxima of 10 values each, and must be steady. Growing allocator retries are a WARN: the device is
@@ -136,7 +134,7 @@ class Memory(Detector):
         for key in keys_of(frame, MEMORY):
             until = self._told_from(key, frame) if key.signal == "sys.memory_share" else len(frame)
             if until:
-                self._feed(self.series.setdefault(key, _Series(key)), frame, until, found)
+                self._feed(self.series.setdefault(key, _Series(key, self.limits)), frame, until, found)
         self.fragments.feed(frame, found)
         self.retries.feed(frame, found)
         return in_order(found)
@@ -180,7 +178,7 @@ class Memory(Detector):
                 series.begin_at = series.last
             series.buffer.append(x)
             if capacity is not None:
-                self._level(series, frame, rows[i], x, x / capacity, found)
+                series.level.take(series.last, x / capacity, rows[i], found)
             if len(series.buffer) >= BLOCK_VALUES:
                 series.begun.append(series.begin_at or series.last)
                 series.steps.append(steps[i])
@@ -191,38 +189,18 @@ class Memory(Detector):
         if changes:
             series.rebase()
 
-    def _level(self, series: _Series, frame: Frame, row: int, x: float, share: float, found: Found) -> None:
-        if share < self.limits["memory.warn"]:
-            if series.severity.pop("high", None) is not None:
-                at = place(frame, row, x)
-                found.append((row, finding("recover", "memory_high", series.key, Severity.WARN, at, "memory is down")))
-            series.high_run = 0
-            return
-        if not series.high_run:
-            series.first = place(frame, row, x)
-        series.high_run += 1
-        severity = Severity.FAIL if share >= self.limits["memory.fail"] else Severity.WARN
-        known = series.severity.get("high")
-        if series.high_run < LASTING or (known is not None and severity <= known):
-            return
-        series.severity["high"] = severity
-        at = place(frame, row, x)
-        what = f"memory stands at {share:.0%} of the device since step {(series.first or at).step:.15g}"
-        action: Action = "open" if known is None else "grow"
-        found.append((row, finding(action, "memory_high", series.key, severity, at, what, first=series.first)))
-
     def _creep(self, series: _Series, frame: Frame, row: int, x: float, capacity: float, found: Found) -> None:
         slope = series.slope()
         at = place(frame, row, x)
         total = number_fact(self.facts, "total_steps")
         left = capacity - series.tops[-1]
-        known = series.severity.get("creep")
+        known = series.creep
         until = left / slope if slope > 0 else math.inf
         steps_left = total - at.step if total is not None else math.inf
         reaches = slope > 0 and until < steps_left and (total is not None or until < at.step - series.steps[0])
         if not reaches:
             if known is not None and slope == 0:
-                del series.severity["creep"]
+                series.creep = None
                 what = "memory no longer grows"
                 found.append((row, finding("recover", "memory_creep", series.key, known, at, what)))
             return
@@ -232,7 +210,7 @@ class Memory(Detector):
         severity = Severity.FAIL if soon else Severity.WARN
         if known is not None and severity <= known:
             return
-        series.severity["creep"] = severity
+        series.creep = severity
         action: Action = "open" if known is None else "grow"
         words, detail = series.creep_words, series.creep_detail
         first = series.onset() if known is None else None
@@ -246,12 +224,12 @@ class Memory(Detector):
         """Open faults reach to the highest and to the newest value."""
         said = self.fragments.finish()
         for key, series in sorted(self.series.items()):
-            for name, severity in sorted(series.severity.items()):
-                for at in (series.top, series.last):
-                    if at is not None:
-                        what = series.creep_words if name == "creep" else ""
-                        detail = series.creep_detail if name == "creep" else None
-                        said.append(finding("grow", f"memory_{name}", key, severity, at, what, detail=detail))
+            said += series.level.finish(series.top, series.last)
+            for at in (series.top, series.last) if series.creep is not None else ():
+                if at is not None:
+                    words, detail = series.creep_words, series.creep_detail
+                    severity = series.creep or Severity.WARN
+                    said.append(finding("grow", "memory_creep", key, severity, at, words, detail=detail))
         return said
 
     def result(self, view: CheckView) -> CheckResult:

@@ -10,10 +10,12 @@ from trainmon.monitor.detectors.base import CheckView
 from trainmon.monitor.detectors.common import Found, SeriesDetector, Track, finite, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.level_track import LevelRule, LevelTrack
 from trainmon.monitor.detectors.meant import MeantChanges
+from trainmon.monitor.detectors.stalls import Stalls
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.only_rises import ONLY_RISES, OnlyRises
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import Note
 
 
 class StepTimeTrack(LevelTrack):
@@ -46,7 +48,7 @@ class StepTime(SeriesDetector):
     A "step time" that never falls is the time since the start, and is not judged.
 
     Checkpoints and evaluations make single slow steps, which the median and the 8-of-10 rule pass over. A new batch
-    size, sequence length or epoch begins a new level.
+    size, sequence length or epoch begins a new level. A long silence between two lines is a WARN.
     """
 
     id: ClassVar[str] = "sys.step_time"
@@ -61,6 +63,7 @@ class StepTime(SeriesDetector):
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
         self.meant = MeantChanges()
+        self.stalls = Stalls(limits)
 
     def make_track(self, key: SignalKey) -> Track:
         """A level that rises."""
@@ -78,8 +81,18 @@ class StepTime(SeriesDetector):
             ),
         )
 
-    def before(self, frame: Frame, found: Found) -> None:  # noqa: ARG002 - the hook
+    def note(self, note: Note) -> Iterable[Finding]:
+        """What explains a stall, or ends one."""
+        return self.stalls.note(note)
+
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:
+        """Time is not differenced across attempts."""
+        self.stalls.restart()
+        return super().new_attempt(attempt)
+
+    def before(self, frame: Frame, found: Found) -> None:
         """Another batch size, sequence length or epoch begins a new level."""
+        self.stalls.feed(frame, found)
         self.meant.rebase(frame, [t for t in self.tracks.values() if isinstance(t, LevelTrack)])
 
     def result(self, view: CheckView) -> CheckResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import result, run
+from tests.monitor.detectors.harness import cut, result, run
 from tests.monitor.detectors.synthetic import (
     SHARE,
     TIME,
@@ -114,3 +114,38 @@ def test_allocator_retries_that_go_on_are_a_warning() -> None:
     assert [e.kind for e in run(Memory, [frame]).loud] == ["alloc_retries"]
     few = np.where(np.arange(300) < 150, 0.0, 2.0)
     assert run(Memory, [healthy(RunSpec(steps=300, extra={SignalKey("count.alloc_retries"): few}))]).loud == []
+
+
+def shares(values: list[float]) -> Frame:
+    """A log with nothing but the share of the device in use."""
+    n = len(values)
+    steps = np.arange(1.0, n + 1)
+    return Frame(0, "log", steps, np.full(n, np.nan), np.arange(n), {SHARE: np.array(values)})
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "words"),
+    [
+        ([0.98], Verdict.WARN, "memory stands at 98% of the device since step 1"),
+        ([0.92, 0.93, 0.94], Verdict.WARN, "memory stands at 94% of the device since step 1"),
+        ([0.98] * 10, Verdict.FAIL, "memory stands at 98%"),
+        ([0.7] * 20 + [0.98] + [0.7] * 5, Verdict.WARN, "memory reached 98% of the device at step 21"),
+        ([0.7] * 20 + [0.94] + [0.7] * 5, Verdict.PASS, "highest 94% of the device"),
+        ([0.7] * 20 + [0.94] * 5, Verdict.PASS, "highest 94% of the device"),
+        ([0.7, 0.98] * 10, Verdict.WARN, "memory reached 98% of the device at step 2"),
+        ([0.89], Verdict.PASS, "highest 89% of the device"),
+    ],
+)
+def test_few_values_near_the_end_of_the_device(values: list[float], expected: Verdict, words: str) -> None:
+    told = run(Memory, [shares(values)])
+    assert result(told).verdict is expected
+    assert words in result(told).what
+    assert len(told.loud) == (expected is not Verdict.PASS)
+    assert [repr(f) for f in run(Memory, cut(shares(values), list(range(len(values))))).findings] == [
+        repr(f) for f in told.findings
+    ]
+
+
+def test_a_full_device_that_is_emptied_recovers() -> None:
+    told = run(Memory, [shares([0.7] * 20 + [0.98] * 12 + [0.7] * 12)])
+    assert [(e.first_step, e.severity, e.recovered) for e in told.loud] == [(21, Severity.FAIL, True)]

@@ -1,0 +1,74 @@
+"""A device that is nearly full."""
+
+from __future__ import annotations
+
+from trainmon.monitor.detectors.common import Found, Place, finding
+from trainmon.monitor.finding import Action, Finding, Severity
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.thresholds import Thresholds
+
+LASTING = 10  # values in a row
+
+
+class MemoryLevel:
+    """One series against the capacity of its device.
+
+    90% for 10 values in a row is a WARN, 97% a FAIL. A lone value of 97% is a WARN at once: the next one that is a
+    little larger ends the run. Where every value so far is high, fewer than 10 say so as well (a log that gives the
+    peak once). Over when 10 in a row are down.
+    """
+
+    def __init__(self, key: SignalKey, limits: Thresholds) -> None:
+        self.key = key
+        self.warn, self.fail = limits["memory.warn"], limits["memory.fail"]
+        self.restart()
+
+    def restart(self) -> None:
+        """Memory begins anew with the process."""
+        self.values = self.high_run = self.low_run = 0
+        self.first: Place | None = None
+        self.severity: Severity | None = None
+        self.share = 0.0
+
+    def take(self, at: Place, share: float, row: int, found: Found) -> None:
+        """One more value, as a share of the capacity."""
+        self.values += 1
+        if share < self.warn:
+            self._low(at, row, found)
+            return
+        if not self.high_run and self.severity is None:
+            self.first, self.share = at, share
+        self.high_run += 1
+        self.low_run = 0
+        self.share = max(self.share, share)
+        severity = self._level(share)
+        if severity is not None and (self.severity is None or severity > self.severity):
+            action: Action = "open" if self.severity is None else "grow"
+            self.severity = severity
+            found.append((row, self._said(action, severity, at)))
+
+    def _level(self, share: float) -> Severity | None:
+        if self.high_run >= LASTING:
+            return Severity.FAIL if share >= self.fail else Severity.WARN
+        return Severity.WARN if share >= self.fail else None
+
+    def _low(self, at: Place, row: int, found: Found) -> None:
+        self.high_run = 0
+        self.low_run += 1
+        if self.severity is not None and self.low_run >= LASTING:
+            found.append((row, finding("recover", "memory_high", self.key, Severity.WARN, at, "memory is down")))
+            self.severity = None
+
+    def _said(self, action: Action, severity: Severity, at: Place) -> Finding:
+        what = f"memory stands at {self.share:.0%} of the device since step {(self.first or at).step:.15g}"
+        if self.high_run < LASTING and self.high_run < self.values:
+            what = f"memory reached {self.share:.0%} of the device at step {at.step:.15g}"
+        return finding(action, "memory_high", self.key, severity, at, what, first=self.first)
+
+    def finish(self, top: Place | None, last: Place | None) -> list[Finding]:
+        """An open one reaches to the highest and to the newest value; few values that are all high are told."""
+        if self.severity is not None:
+            return [finding("grow", "memory_high", self.key, self.severity, at, "") for at in (top, last) if at]
+        if top is None or not self.values or self.high_run < self.values:
+            return []
+        return [self._said("open", Severity.WARN, top)]
