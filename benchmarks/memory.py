@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.timing import TRAINMON, run, write_records
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.series import budget_of
+from trainmon.monitor.room import budget_of, watched_points
 from trainmon.tails.clock import SystemClock
 from trainmon.tails.record import Block, Parsed, TimeKind
 
@@ -47,7 +47,7 @@ def many(runs: int, steps: int, signals: int) -> None:
     """Runs side by side, as `watch` holds them."""
     engines = [RunEngine(f"run{n}", f"run{n}", clock=SystemClock(), sources=[f"run{n}"]) for n in range(runs)]
     for engine in engines:
-        engine.limit_memory(budget_of(runs))
+        engine.limit_memory(budget_of(runs), watched_points(runs))
     for first in range(0, steps, BATCH):
         for engine in engines:
             engine.feed(engine.name, block(engine.name, first, min(BATCH, steps - first), signals))

@@ -23,7 +23,7 @@ from pathlib import Path
 from benchmarks.soak_trainers import Trainer
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.judge import engine_of, judge
-from trainmon.monitor.series import budget_of
+from trainmon.monitor.room import budget_of, watched_points
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import WatchedRun
@@ -117,7 +117,7 @@ class Watched:
         self.tails = {str(file.path): Tail(file.path, clock=clock) for file in files.files if file.role != "config"}
         self.run = WatchedRun(partial(engine_of, files, clock, Thresholds()), clock)
         self.run.expect(list(self.tails))
-        self._room = budget_of(runs)
+        self._room = budget_of(runs), watched_points(runs)
 
     def poll(self) -> RunSnapshot:
         """Reads what is new, judges it, and gives what a screen would be given."""
@@ -127,7 +127,7 @@ class Watched:
                 update = tail.poll()
                 more = update.more
                 self.run.take(IntakeItem(self.files.name, path, update, tail.status()))
-        self.run.engine.limit_memory(self._room)
+        self.run.engine.limit_memory(*self._room)
         self.run.settle()
         return self.run.snapshot(live=True)
 

@@ -20,6 +20,7 @@ from trainmon.monitor.detectors.lineage import Lineage
 from trainmon.monitor.finding import Finding
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.notes import NoteBook
+from trainmon.monitor.room import Points
 from trainmon.monitor.rows import Rows
 from trainmon.monitor.score_series import ScoreSeries
 from trainmon.monitor.series import SeriesStore
@@ -94,6 +95,12 @@ class Core:
         experts = self.facts.get("num_experts", 0)
         configured = isinstance(experts, (int, float)) and experts >= _FEWEST_EXPERTS
         return configured or any(key.signal.startswith("moe.") for key in self.raw_keys)
+
+    def limit_memory(self, budget_bytes: int, points: Points) -> None:
+        """From now on all series have so much room, and each so many points; scores are kept of what stays raw."""
+        self.store.limit(budget_bytes, points)
+        for score in self.scores:
+            score.keep(points.raw(0))
 
     def fact(self, fact: Fact) -> None:
         """A fact that the log tells; what was given beforehand stands."""

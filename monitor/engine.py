@@ -21,8 +21,9 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.intake import Sources
 from trainmon.monitor.mapping import Mapper
 from trainmon.monitor.one_rise import with_story
+from trainmon.monitor.room import BUDGET_BYTES, MOST_POINTS, Points
 from trainmon.monitor.run import KeyMapper, UnscaledMapper
-from trainmon.monitor.series import BUDGET_BYTES, SeriesStore
+from trainmon.monitor.series import SeriesStore
 from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.tally import DistinctSteps
@@ -98,11 +99,10 @@ class RunEngine:
         self._acknowledged: set[str] = set()
         self._snoozed: dict[str, float] = {}
 
-    def limit_memory(self, budget_bytes: int) -> None:
-        """The room that all series of the run may take from now on."""
-        self._state.core.store.limit(budget_bytes)
-        if self._ahead is not None:
-            self._ahead.core.store.limit(budget_bytes)
+    def limit_memory(self, budget_bytes: int, points: Points = MOST_POINTS) -> None:
+        """The room that all series of the run may take from now on, and how many points each of them may have."""
+        for state in filter(None, (self._state, self._ahead)):
+            state.core.limit_memory(budget_bytes, points)
 
     # In.
 

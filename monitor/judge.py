@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
+from trainmon.monitor.room import budget_of
 from trainmon.monitor.runs_in_file import name_of
-from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds

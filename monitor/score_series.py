@@ -19,7 +19,8 @@ from trainmon.monitor.stats.robust_score import RobustScore
 from trainmon.tails.record import FloatArray
 
 _BLOCK: Final = 512
-_KEPT_BLOCKS: Final = 8
+_MOST_BLOCKS: Final = 8
+_FEWEST_BLOCKS: Final = 2
 _FEWEST_VALUES: Final = 30
 
 
@@ -32,6 +33,7 @@ class ScoreSeries:
         self._window = window
         self._z = z
         self._ratio = ratio
+        self._blocks = _MOST_BLOCKS  # the newest that are kept
         self._count = 0
         self._first = 0  # index of the first value that is kept
         self._steps, self._times, self._values = (Growable(np.empty(0)) for _ in range(3))
@@ -39,6 +41,16 @@ class ScoreSeries:
         self._view: SeriesView | None = None
         self._done: dict[int, FloatArray] = {}
         self._running: tuple[int, _Running] | None = None  # the newest block, while it is not full
+
+    def keep(self, values: int) -> None:
+        """From now on there are scores of no more than about so many of the newest values."""
+        self._blocks = min(max(values // _BLOCK, _FEWEST_BLOCKS), self._blocks)
+        self._view = None
+
+    @property
+    def _needed(self) -> int:
+        """Of how many values the newest scores are made: those that warm the oldest of them up are among them."""
+        return self._blocks * _BLOCK + 2 * self._window
 
     def add(self, frame: Frame) -> None:
         """Remembers the finite values of the signal."""
@@ -53,17 +65,17 @@ class ScoreSeries:
             self._attempts.append(np.full(len(rows), frame.attempt))
             self._count += len(rows)
             self._view = None
-            if self._count - self._first > 4 * _KEPT_BLOCKS * _BLOCK:
+            if self._count - self._first > 2 * self._needed:
                 self._drop_oldest()
 
     def view(self) -> SeriesView | None:
-        """The scores of the newest 3 to 4 thousand values; None before there are enough values."""
+        """The scores of the newest values, 3 to 4 thousand unless `keep` says fewer; None before there are enough."""
         if self._view is None and self._count >= _FEWEST_VALUES:
             self._view = self._worked_out()
         return self._view
 
     def _worked_out(self) -> SeriesView | None:
-        first_block = max(self._count // _BLOCK - _KEPT_BLOCKS + 1, 0)
+        first_block = max(self._count // _BLOCK - self._blocks + 1, 0)
         begin, values = first_block * _BLOCK, self._values.view()
         score = np.concatenate([self._block(block, values) for block in range(first_block, self._count // _BLOCK + 1)])
         where = slice(begin - self._first, None)
@@ -91,11 +103,11 @@ class ScoreSeries:
 
     def _drop_oldest(self) -> None:
         """Lets go of what no block that is shown needs any more."""
-        drop = max((self._count // _BLOCK - _KEPT_BLOCKS) * _BLOCK - 2 * self._window, 0) - self._first
+        drop = max((self._count // _BLOCK - self._blocks) * _BLOCK - 2 * self._window, 0) - self._first
         if drop > 0:
             self._first += drop
             for name in ("_steps", "_times", "_values", "_attempts"):
-                setattr(self, name, Growable(getattr(self, name).view()[drop:]))
+                setattr(self, name, Growable(getattr(self, name).view()[drop:], 2 * self._needed + _BLOCK))
 
     def _block(self, block: int, values: FloatArray) -> FloatArray:
         done = self._done.get(block)
@@ -112,7 +124,7 @@ class ScoreSeries:
         if end < begin + _BLOCK:
             self._running = (block, running)
             return scores
-        self._done = {number: kept for number, kept in self._done.items() if number > block - _KEPT_BLOCKS - 1}
+        self._done = {number: kept for number, kept in self._done.items() if number > block - self._blocks - 1}
         self._done[block] = scores
         return scores
 

@@ -2,9 +2,9 @@
 
 The newest values stay raw. Older ones are merged into bins of equal numbers of values that keep mean, least,
 greatest, last and count: of a series that has more points than it may have, however long it grows, and of all of them
-when the budget is passed, P2 and unknown signals first, P0 last. Steps around episodes stay raw. No extreme is ever
-lost, at any zoom. Whether and where values are merged does not depend on how rows came in: both limits are looked at
-every `CHECK_ROWS` rows.
+when the budget is passed, P2 and unknown signals first, P0 last. Steps around episodes stay raw, the newest ones where
+there are very many. No extreme is ever lost, at any zoom. Whether and where values are merged does not depend on how
+rows came in: both limits are looked at every so many rows.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ import numpy as np
 from trainmon.monitor.axis import Axis
 from trainmon.monitor.column import Column
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.pins import Pins
+from trainmon.monitor.room import BUDGET_BYTES, MOST_POINTS, Points
 from trainmon.monitor.rows import BoolArray
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 
-BUDGET_BYTES: Final = 256 << 20
-_SHARED_BYTES: Final = 160 << 20  # of several runs
-_LEAST_BUDGET_BYTES: Final = 4 << 20
-CHECK_ROWS: Final = 4096
+_CHECK_ROWS: Final = 4096
+_FEWEST_CHECK_ROWS: Final = 256
 MOST_SERIES: Final = 4096
-# The points of one series: by priority, P0 to P2. Half of them are the newest values, raw.
-MOST_POINTS: Final = (1 << 17, 1 << 16, 1 << 16)
 # Raw values kept at the newest end, tried in this order; and the fewest bins that the older part is thinned to.
 _RAW_TAILS: Final = (4096, 1024, 256)
 _FEWEST_BINS: Final = 512
@@ -36,18 +34,12 @@ _FIRST_WIDTH: Final = 8
 # Merging again and again costs more than the room it gains: go well below the budget once it is passed.
 _TARGET_SHARE: Final = 0.7
 _PRIORITY: Final = {"P0": 0, "P1": 1, "P2": 2}
-_PIN_MARGIN_STEPS: Final = 100.0
 
 
 def priority_of(key: SignalKey) -> int:
     """0 to 2 as METRICS.md's P0 to P2; 2 for keys that are no signal."""
     signal = BY_ID.get(key.signal)
     return 2 if signal is None else _PRIORITY[signal.priority]
-
-
-def budget_of(runs: int) -> int:
-    """The room of each of so many runs, in bytes. Several together get less than one: each has spare room besides."""
-    return BUDGET_BYTES if runs < 2 else max(_SHARED_BYTES // runs, _LEAST_BUDGET_BYTES)
 
 
 class SeriesStore:
@@ -64,11 +56,12 @@ class SeriesStore:
 
     def __init__(self, budget_bytes: int = BUDGET_BYTES, most_series: int = MOST_SERIES) -> None:
         self._budget_bytes = budget_bytes
+        self._points = MOST_POINTS
         self._most_series = most_series
         self._columns: dict[SignalKey, Column] = {}
         self._rows = 0
         self._admitted: set[SignalKey] = set()
-        self._pins: dict[int, list[tuple[float, float]]] = {}
+        self._pins = Pins()
         self._widths: dict[int, int] = {}
         self._is_unordered = False
         self._new_axis = Axis(np.empty(0), np.empty(0), np.empty(0, np.int64))
@@ -80,9 +73,10 @@ class SeriesStore:
         axes = {id(column.axis): column.axis.nbytes for column in self._columns.values()}
         return sum(axes.values()) + sum(column.nbytes for column in self._columns.values())
 
-    def limit(self, budget_bytes: int) -> None:
-        """From now on so much room: what there is too much is merged at once."""
-        self._budget_bytes = budget_bytes
+    def limit(self, budget_bytes: int, points: Points = MOST_POINTS) -> None:
+        """From now on so much room, and so many points a series: what there is too much is merged at once."""
+        self._budget_bytes, self._points = budget_bytes, points
+        self._keep_short()
         if self.nbytes > budget_bytes:
             self._shrink(int(budget_bytes * _TARGET_SHARE))
 
@@ -109,22 +103,17 @@ class SeriesStore:
 
     def pin(self, attempt: int, first_step: float, last_step: float) -> None:
         """Keeps the steps from `first_step` to `last_step`, and 100 on either side, raw from now on."""
-        pins = self._pins.setdefault(attempt, [])
-        low, high = first_step - _PIN_MARGIN_STEPS, last_step + _PIN_MARGIN_STEPS
-        if pins and pins[-1][0] <= low <= pins[-1][1]:
-            pins[-1] = (pins[-1][0], max(high, pins[-1][1]))
-        else:
-            pins.append((low, high))
+        self._pins.add(attempt, first_step, last_step)
 
     def append(self, frame: Frame) -> None:
         """Adds the rows of `frame`."""
-        begin = 0
+        begin, every = 0, self._check_rows
         while begin < len(frame):
-            end = min(len(frame), begin + CHECK_ROWS - self._rows % CHECK_ROWS)
+            end = min(len(frame), begin + every - self._rows % every)
             self._append(frame, begin, end)
             self._rows += end - begin
             begin = end
-            if self._rows % CHECK_ROWS == 0:
+            if self._rows % every == 0:
                 self._keep_short()
                 if self.nbytes > self._budget_bytes:
                     self._shrink(int(self._budget_bytes * _TARGET_SHARE))
@@ -209,29 +198,35 @@ class SeriesStore:
         for column, values in members:
             column.append(values)
 
+    @property
+    def _check_rows(self) -> int:
+        """After how many rows the limits are looked at."""
+        return min(max(min(self._points.most) // 4, _FEWEST_CHECK_ROWS), _CHECK_ROWS)
+
     def _keep_short(self) -> None:
         """Merges the older values of each series that has become too long, to three quarters of what it may have."""
         groups: dict[tuple[int, int], list[Column]] = {}
         for column in self._columns.values():
-            if len(column.axis) > MOST_POINTS[column.priority]:
+            if len(column.axis) > self._points.most[column.priority]:
                 groups.setdefault((id(column.axis), column.priority), []).append(column)
         for (_, priority), columns in groups.items():
-            most = MOST_POINTS[priority]
-            for honour_pins in (True, False):
-                width = max(columns[0].axis.width, _FIRST_WIDTH)
-                while len(columns[0].axis) > most * 3 // 4 and width < most:
+            most, raw = self._points.most[priority], self._points.raw(priority)
+            for pinned in (self._points.pinned(priority), 0):
+                width, values = max(columns[0].axis.width, _FIRST_WIDTH), int(columns[0].axis.counts.sum())
+                while len(columns[0].axis) > most * 3 // 4 and width < 2 * values:
                     # Buffers of one size take each other's places: memory stays as it is from one merging to the next.
-                    self._merge(columns, width, most // 2, honour_pins, room=most + CHECK_ROWS)
+                    self._merge(columns, width, raw, pinned, room=most + self._check_rows)
                     width *= 2
 
     def _shrink(self, target: int) -> None:
         """Merges older values until `target` bytes are reached or nothing more can be gained."""
         for honour_pins in (True, False):
             for priority in (2, 1, 0):
+                pinned = self._points.pinned(priority) if honour_pins else 0
                 for tail in _RAW_TAILS:
                     for width in self._widths_to_try(priority):
                         self._widths[priority] = width
-                        if not self._thin(priority, width, tail, honour_pins):
+                        if not self._thin(priority, width, tail, pinned):
                             break
                         if self.nbytes <= target:
                             return
@@ -242,7 +237,7 @@ class SeriesStore:
             yield width
             width *= 2
 
-    def _thin(self, priority: int, width: int, tail: int, honour_pins: bool) -> bool:
+    def _thin(self, priority: int, width: int, tail: int, pinned: int) -> bool:
         """Merges the series of one priority; False when a larger width could not gain more."""
         groups: dict[int, list[Column]] = {}
         for column in self._columns.values():
@@ -251,13 +246,14 @@ class SeriesStore:
         more = False
         for columns in groups.values():
             more |= width < int(columns[0].axis.counts.sum())
-            self._merge(columns, width, tail, honour_pins)
+            self._merge(columns, width, tail, pinned)
         return more
 
-    def _merge(self, columns: list[Column], width: int, tail: int, honour_pins: bool, room: int = 0) -> None:
-        """Merges `width` values at a time of series on one axis, but for the newest `tail` points."""
+    def _merge(self, columns: list[Column], width: int, tail: int, pinned: int, room: int = 0) -> None:
+        """Merges `width` values at a time of series on one axis, but for the newest `tail` points and so many that are
+        pinned."""
         axis = columns[0].axis
-        keep = self._pinned(axis) if honour_pins else np.zeros(len(axis), np.bool_)
+        keep = self._pins.on(axis, pinned)
         firsts = axis.bins(width, len(axis) - tail, keep)
         if len(firsts) == len(axis):
             return
@@ -269,29 +265,8 @@ class SeriesStore:
         if axis is self._new_axis:
             self._new_axis = Axis(np.empty(0), np.empty(0), np.empty(0, np.int64))
 
-    def _pinned(self, axis: Axis) -> BoolArray:
-        keep = np.zeros(len(axis), np.bool_)
-        for attempt, pins in self._pins.items():
-            low, high = _merged(pins)
-            place = np.searchsorted(low, axis.steps, "right") - 1
-            keep |= (axis.attempts == attempt) & (place >= 0) & (axis.steps <= high[place])
-        return keep
-
 
 _NO_STEPS: FloatArray = np.empty(0)
-
-
-def _merged(pins: list[tuple[float, float]]) -> tuple[FloatArray, FloatArray]:
-    """Intervals as ascending ones that do not overlap: lower and upper ends."""
-    lows: list[float] = []
-    highs: list[float] = []
-    for low, high in sorted(pins):
-        if highs and low <= highs[-1]:
-            highs[-1] = max(highs[-1], high)
-        else:
-            lows.append(low)
-            highs.append(high)
-    return np.array(lows), np.array(highs)
 
 
 def _bad(values: FloatArray, marks: MarkArray | None) -> BoolArray:

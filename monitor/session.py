@@ -27,8 +27,8 @@ from trainmon.monitor.logbook_watch import LogbookWatch
 from trainmon.monitor.pace import Pace
 from trainmon.monitor.read_again import ReadAgain
 from trainmon.monitor.record_events import record_events
+from trainmon.monitor.room import budget_of, watched_points
 from trainmon.monitor.runs_in_file import name_of
-from trainmon.monitor.series import budget_of
 from trainmon.monitor.settings import Settings
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.monitor.thresholds import Thresholds
@@ -312,8 +312,9 @@ class Monitor:
         if self._on_record is not None:
             engine.on_frame = record_events(name, self._on_record)
         self._engines[name] = engine
+        count = len(self._engines)
         for each in self._engines.values():
-            each.limit_memory(budget_of(len(self._engines)))
+            each.limit_memory(budget_of(count), watched_points(count))
         return engine
 
     def _publish_when_due(self) -> None:

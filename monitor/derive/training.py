@@ -10,6 +10,7 @@ import numpy as np
 from trainmon.monitor.derive.base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.stats.rolling_share import RollingShare
+from trainmon.monitor.stats.tail import Tail
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, IntArray, Note, NoteKind
 
@@ -85,15 +86,14 @@ class ReplayRule(DerivationRule):
 
     def __init__(self) -> None:
         self._old: dict[float, float] = {}
-        self._steps: list[float] = []
-        self._losses: list[float] = []
+        self._losses = Tail(_REMEMBERED_LOSSES)
         self._replayed = 0
         self._bad = 0
 
     def new_attempt(self) -> None:
         """What was trained so far is what a replay is held against."""
-        self._old = dict(zip(self._steps[-_REMEMBERED_LOSSES:], self._losses[-_REMEMBERED_LOSSES:], strict=True))
-        self._steps, self._losses = [], []
+        self._old = self._losses.by_step()
+        self._losses.clear()
         self._replayed = 0
 
     def apply(self, draft: DraftLike) -> None:
@@ -104,18 +104,14 @@ class ReplayRule(DerivationRule):
         rows = np.flatnonzero(np.isfinite(losses))
         if self._old and len(rows):
             self._compare(draft, losses, rows)
-        steps = draft.frame.steps[rows]
-        self._steps += steps[-_REMEMBERED_LOSSES:].tolist()
-        self._losses += losses[rows][-_REMEMBERED_LOSSES:].tolist()
-        if len(self._steps) > 2 * _REMEMBERED_LOSSES:
-            del self._steps[:-_REMEMBERED_LOSSES], self._losses[:-_REMEMBERED_LOSSES]
+        self._losses.extend(draft.frame.steps[rows], losses[rows])
 
     def _compare(self, draft: DraftLike, losses: FloatArray, rows: IntArray) -> None:
         column = np.full(len(draft), np.nan)
         for index, row in enumerate(rows.tolist()):
             step = float(draft.frame.steps[row])
             # A run that begins at the old one's first step is another run, no replay.
-            if index == 0 and not self._steps and step <= min(self._old):
+            if index == 0 and not self._losses and step <= min(self._old):
                 self._old = {}
                 return
             before = self._old.get(step)

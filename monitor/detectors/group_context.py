@@ -7,9 +7,9 @@ import math
 from trainmon.monitor.detectors.common import finite
 from trainmon.monitor.detectors.families import families
 from trainmon.monitor.detectors.newest import Newest
-from trainmon.monitor.detectors.tail import Tail
 from trainmon.monitor.finding import Finding
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.tail import Tail
 
 LOSS = SignalKey("loss.train")
 SHARES = {"loss.source": "source.token_share", "loss.modality": "modality.token_share"}
@@ -44,7 +44,8 @@ class GroupContext:
 
     def close(self, frame: Frame) -> None:
         """The frame has been judged."""
-        self.losses.extend(finite(frame, LOSS))
+        losses = finite(frame, LOSS)
+        self.losses.extend(losses.steps, losses.values)
         self._frame = None
 
     def told(self, said: Finding, row: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from trainmon.monitor.detectors.common import (
     Found,
     Place,
     finding,
+    finite,
     in_order,
     numbers,
     place,
@@ -22,6 +22,7 @@ from trainmon.monitor.detectors.common import (
 )
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.tail import Tail
 from trainmon.monitor.thresholds import Thresholds
 
 LOSS = SignalKey("loss.train")
@@ -63,7 +64,7 @@ class Restarts(Detector):
         self.bad = 0
         self._attempt: int | None = None
         self._last_step = self._began = float("nan")
-        self._losses: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
+        self._losses = Tail(REMEMBERED)
         self._old: dict[float, float] = {}
         self._pairs: list[tuple[float, float]] = []
         self._first: Place | None = None
@@ -74,13 +75,13 @@ class Restarts(Detector):
         found: Found = []
         if not len(frame):
             return ()
-        rows, steps, values = numbers(frame, LOSS)
         if frame.attempt != self._attempt:
             self._begin(frame, found)
         if self._old:
-            for row, step, x in zip(rows, steps, values, strict=True):
+            for row, step, x in zip(*numbers(frame, LOSS), strict=True):
                 self._replay(frame, row, step, x, found)
-        self._losses.extend(zip(steps[-REMEMBERED:], values[-REMEMBERED:], strict=True))
+        losses = finite(frame, LOSS)
+        self._losses.extend(losses.steps, losses.values)
         self._last_step = max(self._last_step, float(frame.steps.max())) if self.attempts else float(frame.steps.max())
         return in_order(found)
 
@@ -97,7 +98,7 @@ class Restarts(Detector):
             key = SignalKey("progress.step")
             found.append((0, finding("open", "restart", key, Severity.INFO, at, what)))
             found.append((0, finding("recover", "restart", key, Severity.INFO, at, what)))
-            self._old = {step: x for step, x in self._losses if step >= first}
+            self._old = self._losses.by_step(first)
         else:
             self._old = {}
         self._attempt = frame.attempt

@@ -24,10 +24,10 @@ from trainmon.monitor.detectors.common import (
     verdict_of,
 )
 from trainmon.monitor.detectors.newest import Newest
-from trainmon.monitor.detectors.tail import Tail
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
+from trainmon.monitor.stats.tail import Tail
 from trainmon.monitor.thresholds import Thresholds
 
 LOSS = SignalKey("loss.train")
@@ -88,7 +88,8 @@ class Rewarm(Detector):
                     break
                 if x > 0:
                     self._compare(frame, row, x, found)
-        self.losses.extend(finite(frame, LOSS))
+        losses = finite(frame, LOSS)
+        self.losses.extend(losses.steps, losses.values)
         self.last_step = float(frame.steps[-1])
         return in_order(found)
 

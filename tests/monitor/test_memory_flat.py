@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.tails.clocks import FakeClock
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.monitor.series import MOST_POINTS, SeriesStore
+from trainmon.monitor.room import MOST_POINTS, budget_of, watched_points
+from trainmon.monitor.series import SeriesStore
 from trainmon.monitor.tally import MOST_RUNS, DistinctSteps, StepTally
 from trainmon.tails.record import Block, Note, NoteKind, Parsed, TimeKind
 
@@ -96,10 +97,25 @@ def test_a_run_takes_as_much_after_four_days_as_after_two(odd: bool, day: int, b
     assert most[1] < 1.05 * most[0]
 
 
+def test_one_of_twenty_watched_runs_takes_as_much_after_a_week_as_after_a_day() -> None:
+    """A record every 30 s: 2,880 a day. The newest lines and points are there by the end of the first day."""
+    engine = RunEngine("run", "log", clock=FakeClock(), sources=["log"])
+    engine.limit_memory(budget_of(20), watched_points(20))
+    most = [0] * 7
+    for first in range(0, 7 * 2880, 120):
+        engine.feed("log", stretch(first, 120, odd=False))
+        engine.settle()
+        engine.episodes()
+        engine.series_views()
+        if first % 2880 >= 2400:
+            most[first // 2880] = max(most[first // 2880], held_by(engine))
+    assert max(most) < 1.1 * most[0], most  # what else there is in the process takes more than half as much again
+
+
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 99), ends=st.tuples(st.floats(0, 1), st.floats(0, 1)))
 def test_a_long_series_loses_no_extreme_and_keeps_its_newest_values(seed: int, ends: tuple[float, float]) -> None:
-    total = 3 * MOST_POINTS[2]
+    total = 3 * MOST_POINTS.most[2]
     values = np.random.default_rng(seed).standard_normal(total)
     steps = np.arange(float(total))
     store = SeriesStore()
@@ -108,8 +124,8 @@ def test_a_long_series_loses_no_extreme_and_keeps_its_newest_values(seed: int, e
         columns = {LOSS: values[part], OWN: values[part]}
         store.append(Frame(0, "log", steps[part], steps[part], np.arange(total)[part], columns))
     views = store.views()
-    assert len(views[OWN].steps) <= MOST_POINTS[2]
-    assert len(views[LOSS].steps) <= MOST_POINTS[0]
+    assert len(views[OWN].steps) <= MOST_POINTS.most[2]
+    assert len(views[LOSS].steps) <= MOST_POINTS.most[0]
     assert len(views[LOSS].steps) > len(views[OWN].steps)
     for view in views.values():
         low, high = sorted(int(end * (len(view.steps) - 1)) for end in ends)
@@ -123,7 +139,7 @@ def test_a_long_series_loses_no_extreme_and_keeps_its_newest_values(seed: int, e
 
 
 def test_a_pinned_stretch_of_a_long_series_stays_raw() -> None:
-    total = 3 * MOST_POINTS[2]
+    total = 3 * MOST_POINTS.most[2]
     values = np.random.default_rng(0).standard_normal(total)
     steps = np.arange(float(total))
     store = SeriesStore()
@@ -132,7 +148,7 @@ def test_a_pinned_stretch_of_a_long_series_stays_raw() -> None:
     view = store.views()[OWN]
     inside = (view.steps >= 4900) & (view.steps <= 5110)
     assert view.values[inside].tolist() == values[4900:5111].tolist()
-    assert len(view.steps) <= MOST_POINTS[2]
+    assert len(view.steps) <= MOST_POINTS.most[2]
 
 
 def test_a_look_ahead_copies_only_the_series_that_the_waiting_rows_log() -> None:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.monitor.series import CHECK_ROWS, SeriesStore, priority_of
+from trainmon.monitor.room import MOST_POINTS, Points, watched_points
+from trainmon.monitor.series import SeriesStore, priority_of
 from trainmon.tails.record import Mark
 
 LOSS = SignalKey("loss.train")
@@ -25,14 +26,17 @@ def frame(steps, columns, attempt=0, marks=None):  # type: ignore[no-untyped-def
     return Frame(attempt, "log", steps, steps * 2.0, whole, columns, marks or {})
 
 
-def filled(total, budget_bytes, keys=(LOSS, SCORE, OWN), block=10_000, seed=0):  # type: ignore[no-untyped-def]
+def filled(  # type: ignore[no-untyped-def]
+    total, budget_bytes, keys=(LOSS, SCORE, OWN), block=10_000, seed=0, points=MOST_POINTS, attempt_of=lambda row: 0
+):
     """A store with `total` rows of random values, and the values."""
     random = np.random.default_rng(seed)
     store = SeriesStore(budget_bytes)
+    store.limit(budget_bytes, points)
     values = {key: random.normal(size=total) for key in keys}
     for begin in range(0, total, block):
         part = slice(begin, min(begin + block, total))
-        store.append(frame(np.arange(total)[part], {key: values[key][part] for key in keys}))
+        store.append(frame(np.arange(total)[part], {key: values[key][part] for key in keys}, attempt_of(begin)))
     return store, values
 
 
@@ -87,7 +91,7 @@ def test_what_is_no_number_is_kept_apart_and_counted() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    total=st.integers(2 * CHECK_ROWS, 60_000),
+    total=st.integers(8192, 60_000),
     budget_kib=st.integers(50, 800),
     seed=st.integers(0, 1000),
     ends=st.tuples(st.floats(0, 1), st.floats(0, 1)),
@@ -104,6 +108,69 @@ def test_no_extreme_is_lost_at_any_zoom(total: int, budget_kib: int, seed: int, 
         assert view.count == total
         assert view.last == raw[-1]
         assert np.array_equal(view.values[-200:], raw[-200:])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    total=st.integers(3000, 60_000),
+    runs=st.sampled_from([5, 20, 400]),
+    block=st.sampled_from([1, 7, 1000, 60_000]),
+    pinned=st.lists(st.integers(0, 60_000), max_size=30),
+    ends=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+)
+def test_among_many_watched_runs_few_points_hold_every_extreme(
+    total: int, runs: int, block: int, pinned: list[int], ends: tuple[float, float]
+) -> None:
+    points, values = watched_points(runs), np.random.default_rng(0).normal(size=total)
+    store = SeriesStore()
+    store.limit(1 << 30, points)
+    for step in pinned:
+        store.pin(0, step, step)
+    for begin in range(0, total, max(block, total // 2000)):
+        part = slice(begin, begin + max(block, total // 2000))
+        store.append(frame(np.arange(total)[part], {LOSS: values[part], OWN: values[part]}))
+    for key, view in store.views().items():
+        most, raw = points.most[priority_of(key)], points.raw(priority_of(key))
+        assert len(view.steps) <= most + most // 4
+        assert np.array_equal(view.values[-raw:], values[-raw:])
+        low, high = sorted(int(end * (len(view.steps) - 1)) for end in ends)
+        first = int(view.steps[low])
+        last = int(view.steps[high + 1]) if high + 1 < len(view.steps) else total
+        assert view.low[low : high + 1].min() == values[first:last].min()
+        assert view.high[low : high + 1].max() == values[first:last].max()
+
+
+def test_few_points_stay_few_however_long_the_run_and_however_often_it_starts() -> None:
+    points = Points((1024, 512, 512), 0.25)
+    store, values = filled(1_000_000, 1 << 30, points=points, attempt_of=lambda row: row // 30_000)
+    for key, view in store.views().items():
+        assert len(view.steps) <= points.most[priority_of(key)] + 256
+        assert (view.low.min(), view.high.max()) == (values[key].min(), values[key].max())
+        assert set(view.attempts.tolist()) == set(range(34))
+
+
+def test_fewer_points_are_kept_as_soon_as_there_is_less_room() -> None:
+    store, values = filled(20_000, 1 << 30)
+    store.limit(1 << 30, watched_points(20))
+    view = store.views()[LOSS]
+    assert len(view.steps) <= 2048
+    assert np.array_equal(view.values[-512:], values[LOSS][-512:])
+
+
+def test_of_very_many_pins_the_newest_are_kept() -> None:
+    total, points = 60_000, watched_points(20)
+    store, values = SeriesStore(), np.random.default_rng(0).normal(size=total)
+    store.limit(1 << 30, points)
+    for begin in range(0, total, 1000):
+        store.pin(0, begin, begin + 10)
+        part = slice(begin, begin + 1000)
+        store.append(frame(np.arange(total)[part], {LOSS: values[part]}))
+    view = store.views()[LOSS]
+    assert len(view.steps) <= points.most[0]
+    alone = view.steps[view.low == view.high]
+    assert len(alone[alone < 50_000]) < 10  # long ago: merged, and read again when they are looked at
+    newest = [step for step in range(total - 1100, total - 890) if step < total - points.raw(0)]
+    assert set(newest) <= set(alone.tolist())
 
 
 def test_memory_stays_within_the_budget() -> None:

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.monitor.test_session import wait_until
-from trainmon.monitor import series
+from trainmon.monitor import series, session
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.room import Points
 from trainmon.monitor.session import Monitor
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.watched import WatchedRun
@@ -32,7 +33,9 @@ STEPS = 40_000
 
 @pytest.fixture(autouse=True)
 def _short_series(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "MOST_POINTS", (4096, 4096, 4096))
+    few = Points((4096, 4096, 4096), 0.5)
+    monkeypatch.setattr(series, "MOST_POINTS", few)
+    monkeypatch.setattr(session, "watched_points", lambda runs: few)
 
 
 def write(log: Path, how: str = "jsonl") -> np.ndarray:

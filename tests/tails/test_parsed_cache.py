@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.tails.clocks import FakeClock
 from trainmon.tails import parsed_cache, read_once
 from trainmon.tails.discover import RunFile, RunFiles
+from trainmon.tails.packing import pack, unpack
 from trainmon.tails.read_once import read_all
 from trainmon.tails.reader import IntakeItem
-from trainmon.tails.packing import pack, unpack
 
 CLOCK = FakeClock()
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from trainmon.monitor.detectors.common import Finite
 from trainmon.tails.record import FloatArray
+
+_MOST_PARTS: Final = 256
 
 
 class Tail:
     """The last `size` (step, value) pairs. Costs a reference and a slice a frame until somebody looks.
 
     >>> tail = Tail(3)
-    >>> tail.extend_arrays(np.array([1.0, 2.0]), np.array([5.0, 6.0]))
-    >>> tail.extend_arrays(np.array([3.0, 4.0]), np.array([7.0, 8.0]))
-    >>> tail.steps.tolist(), tail.values.tolist()
-    ([2.0, 3.0, 4.0], [6.0, 7.0, 8.0])
+    >>> tail.extend(np.array([1.0, 2.0]), np.array([5.0, 6.0]))
+    >>> tail.extend(np.array([3.0, 4.0]), np.array([7.0, 8.0]))
+    >>> tail.steps.tolist(), tail.values.tolist(), tail.by_step(3.0)
+    ([2.0, 3.0, 4.0], [6.0, 7.0, 8.0], {3.0: 7.0, 4.0: 8.0})
     """
 
     __slots__ = ("_count", "_parts", "size")
@@ -25,18 +28,18 @@ class Tail:
         self._parts: list[tuple[FloatArray, FloatArray]] = []
         self._count = 0
 
-    def extend(self, values: Finite) -> None:
-        """Takes in what a frame holds."""
-        if len(values):
-            self.extend_arrays(values.steps, values.values)
+    def __bool__(self) -> bool:
+        return self._count > 0
 
-    def extend_arrays(self, steps: FloatArray, values: FloatArray) -> None:
-        """As `extend`, from (n,) arrays; only the part that is kept is copied, so that no frame is held alive."""
+    def extend(self, steps: FloatArray, values: FloatArray) -> None:
+        """Takes in (n,) steps and values; only the part that is kept is copied, so that no frame is held alive."""
+        if not len(steps):
+            return
         if len(steps) >= self.size:
             self._parts, self._count = [], 0
         self._parts.append((steps[-self.size :].copy(), values[-self.size :].copy()))
         self._count += len(self._parts[-1][0])
-        if self._count > 2 * self.size or len(self._parts) > 256:
+        if self._count > self.size + self.size // 4 or len(self._parts) > _MOST_PARTS:
             self._gather()
 
     def clear(self) -> None:
@@ -68,3 +71,9 @@ class Tail:
     def values(self) -> FloatArray:
         """(n,) values, oldest first."""
         return self._gather()[1]
+
+    def by_step(self, first: float = -np.inf) -> dict[float, float]:
+        """Step -> value from the step `first` on; the newest where a step came twice."""
+        steps, values = self._gather()
+        later = steps >= first
+        return dict(zip(steps[later].tolist(), values[later].tolist(), strict=True))
