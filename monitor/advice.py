@@ -12,6 +12,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.tails.record import FloatArray, Note, NoteKind
 
+_LOST: Final = "loss.nonfinite"
 _LOSS_CHECKS: Final = ("loss.spike", "loss.shift", "loss.drift", "loss.nonfinite", "spike.co", "grad.norm")
 _SIZED: Final = ("spike", "co_spike", "level_shift")  # their worst value ends what is odd about the data
 _SUDDEN: Final = ("spike", "co_spike", "nonfinite", "null_loss", "zero_loss", "level_shift")
@@ -47,8 +48,19 @@ def actions(
         *_drain(episodes),
         *_before_memory_ends(episodes, notes),
     ]
-    told += [check.next[0].upper() + check.next[1:] for check in loud if check.next]
+    lost = any(check.id == _LOST and check.verdict is Verdict.FAIL for check in loud)
+    told += [
+        check.next[0].upper() + check.next[1:]
+        for check in loud
+        if check.next and not (lost and _is_of_lost_weights(check, episodes))
+    ]
     return tuple(dict.fromkeys(line for line in told if line))
+
+
+def _is_of_lost_weights(check: CheckResult, episodes: Sequence[Episode]) -> bool:
+    """Whether all that a check is loud about is NaN or Inf: where the loss is lost, its own advice says what to do."""
+    kinds = {one.kind for one in episodes if one.check == check.id and one.severity >= Severity.WARN}
+    return check.id != _LOST and kinds == {"nonfinite"}
 
 
 def _saved(notes: Sequence[Note]) -> list[float]:
@@ -78,7 +90,8 @@ def _of_the_fault(
 ) -> list[str]:
     """Data to skip, learning rate and clip threshold to try, for faults of the loss and the gradients."""
     mine = [one for one in episodes if one.check in _LOSS_CHECKS and one.origin == "log" and "ended" not in one.detail]
-    bad = [one for one in mine if one.severity is Severity.FAIL and not one.recovered]
+    # A loss that is no longer logged says nothing of learning rates.
+    bad = [one for one in mine if one.severity is Severity.FAIL and not one.recovered and one.kind != "vanished"]
     spikes = [one for one in mine if one.severity >= Severity.WARN and one.kind in ("spike", "co_spike")]
     if not bad and len(spikes) < _OFTEN:
         return []

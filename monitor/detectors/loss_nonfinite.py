@@ -283,6 +283,8 @@ class LossNonFinite(Detector):
                     "stop: the weights are probably lost. Go back to the last checkpoint before it; with fp16 check "
                     "the loss scale or use bf16, lower the learning rate, and look at the data of those steps"
                 )
+            if all(episode.kind == "vanished" for episode in view.episodes):
+                advice = "see why the loss is no longer logged: until it is, nothing tells whether the run learns"
             return result(self, verdict, tell(view.episodes), f"{self.good:,} finite values", advice, used)
         if not seen(view, "loss.train"):
             return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")

@@ -109,3 +109,19 @@ def test_memory_that_grows_names_the_step_by_which_to_save() -> None:
 def test_a_card_with_new_errors_is_named() -> None:
     lines = [healthy(step, **{"system.gpu.3.ecc_errors": float(step > 300)}) for step in range(1, 600)]
     assert any("card 3" in line for line in advised(lines))
+
+
+def test_a_loss_and_a_norm_that_are_nan_give_one_advice() -> None:
+    dead = [train(step, math.nan, grad_norm=math.nan, lr=3e-4) for step in range(600, 700)]
+    told = advised([*map(healthy, range(1, 600)), *dead], 500)
+    assert len([line for line in told if "loss scale" in line]) == 1
+    norms = [train(step, 2.0, grad_norm=math.nan, lr=3e-4) for step in range(600, 700)]
+    told = advised([*map(healthy, range(1, 600)), *norms], 500)
+    assert len([line for line in told if "loss scale" in line]) == 1
+
+
+def test_a_loss_that_is_no_longer_logged_asks_for_no_other_learning_rate() -> None:
+    gone = [Line({"grad_norm": 0.3, "lr": 3e-4}, float(step)) for step in range(600, 700)]
+    told = advised([*map(healthy, range(1, 600)), *gone])
+    assert not [line for line in told if "learning rate" in line or "Clip the" in line or "weights" in line], told
+    assert any("no longer logged" in line for line in told)
