@@ -11,6 +11,7 @@ from trainmon import version
 from trainmon.monitor import logging_cost
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.logging_cost import DEFAULT_SHARE
+from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.signals import BY_ID, SIGNALS, Signal
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.quick_dataclass import dataclass
@@ -19,12 +20,16 @@ from trainmon.tails.text import printable
 Status = Literal["present", "derivable", "missing", "not applicable"]
 # What follows from others and has no value until something happens: of a run without a co-spike there is none to draw.
 _FROM: Final = {"spike.co_count": ("loss.train", "grad.norm")}
+_RATES: Final = frozenset(("sys.tokens_per_second", "sys.samples_per_second"))
 _ORDER = {"missing": 0, "derivable": 1, "present": 2, "not applicable": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: `keys` are the log's own names, `rule` the derivation (D1-D17) where it is not logged as such."""
+    """One row: `keys` are the log's own names, `rule` the derivation (D1-D17) where it is not logged as such.
+
+    `per_card`: the rate that is logged is one card's, not the whole run's.
+    """
 
     row: int
     signal: str
@@ -35,6 +40,7 @@ class Row:
     cadence_steps: float | None
     priority: str
     to_get_it: str
+    per_card: bool = False
 
 
 def rows(run: RunSnapshot) -> tuple[Row, ...]:
@@ -76,6 +82,7 @@ def document(run: RunSnapshot, share: float = DEFAULT_SHARE) -> dict[str, object
                 "cadence_steps": row.cadence_steps,
                 "priority": row.priority,
                 "to_get_it": row.to_get_it,
+                "per_card": row.per_card,
             }
             for row in rows(run)
         ],
@@ -104,6 +111,7 @@ def _row(signal: Signal, run: RunSnapshot) -> Row:
     return Row(
         signal.row, signal.id, signal.title, status, keys, rule, cadence, signal.priority,
         "" if status == "present" else signal.to_get_it,
+        signal.id in _RATES and any(is_per_card(key, run.facts) for key in keys),
     )  # fmt: skip
 
 
@@ -142,6 +150,7 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
         source = (
             printable(", ".join(row.keys), 300) if row.keys else (f"by rule {row.rule}" if row.rule else row.to_get_it)
         )
+        source += " (of one card)" if row.per_card else ""
         cadence = f" every {row.cadence_steps:g} steps" if row.cadence_steps else ""
         lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
     if quiet:

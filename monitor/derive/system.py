@@ -10,6 +10,7 @@ import numpy as np
 from trainmon.monitor.capacity import capacity_bytes
 from trainmon.monitor.derive.base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.stats.only_rises import OnlyRises
 from trainmon.tails.record import FloatArray, IntArray, TimeKind
 
@@ -180,7 +181,7 @@ class ComputeRule(DerivationRule):
         key = SignalKey("sys.compute_rate")
         tokens = draft.column("sys.tokens_per_second")
         parameters = number_fact(self._facts, "active_parameters", "parameters")
-        cards = number_fact(self._facts, "world_size")
+        cards = 1.0 if is_per_card("tps", self._facts) else number_fact(self._facts, "world_size")
         if draft.wants(key) and tokens is not None and parameters is not None and cards is not None:
             draft.put(key, 6.0 * parameters * tokens / cards, "6 * active parameters * tokens/s / cards (D9)")
             rate = draft.columns.get(key)

@@ -13,6 +13,7 @@ from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.stalls import Stalls
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.stats.only_rises import ONLY_RISES, OnlyRises
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Note
@@ -114,6 +115,14 @@ def slow_used(group: str) -> tuple[str, ...]:
     return (f"{group}.warn", f"{group}.fail", f"{group}.steps")
 
 
+def _of_what(key: SignalKey, view: CheckView) -> str:
+    """What a share is of, and whether a rate is one card's."""
+    if key.signal == "sys.mfu":
+        return " MFU"
+    is_rate = key.signal in ("sys.tokens_per_second", "sys.samples_per_second")
+    return " a card" if is_rate and is_per_card(view.raw_keys.get(key, ""), view.facts) else ""
+
+
 def level_result(
     detector: SeriesDetector, view: CheckView, noun: str, to_get_it: str, used: tuple[str, ...]
 ) -> CheckResult:
@@ -136,7 +145,7 @@ def level_result(
     if not judged:
         return result(detector, Verdict.NO_DATA, f"{count:,} values of {noun}; 30 are needed to know its level")
     levels = ", ".join(
-        f"{amount(track.key.signal, track.robust.median)}{' MFU' if track.key.signal == 'sys.mfu' else ''}"
+        f"{amount(track.key.signal, track.robust.median)}{_of_what(track.key, view)}"
         for track in sorted(tracks, key=lambda track: detector.watched.index(track.key.signal))
         if track.judged and not track.key.labels
     )

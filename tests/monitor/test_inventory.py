@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from tests.monitor.logs import Line, engine, parsed, train
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.inventory import Row, rows
@@ -23,3 +25,12 @@ def test_a_count_that_follows_is_not_missing_while_there_is_nothing_to_count() -
     alone = by_signal([train(step, 2.0) for step in range(1, 50)])["spike.co_count"]
     assert (alone.status, alone.rule) == ("missing", None)
     assert "gradient norm" in alone.to_get_it
+
+
+@pytest.mark.parametrize(
+    ("key", "per_card"),
+    [("tokens_per_sec_per_gpu", True), ("throughput/device/tps", True), ("tps", False), ("tokens/s", False)],
+)
+def test_a_rate_of_one_card_is_said_to_be(key: str, *, per_card: bool) -> None:
+    row = by_signal([train(step, 2.0, **{key: 7000.0}) for step in range(1, 50)])["sys.tokens_per_second"]
+    assert (row.status, row.per_card) == ("present", per_card)
