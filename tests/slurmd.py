@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,18 +24,17 @@ _SLURM_CONF = """\
 ClusterName=t
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ctld_port}
-SlurmdPort={slurmd_port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CryptoType=crypto/munge
 StateSaveLocation={folder}/ctld
-SlurmdSpoolDir={folder}/slurmd
+SlurmdSpoolDir={folder}/slurmd.%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -50,9 +49,11 @@ MpiDefault=none
 KillWait=1
 MinJobAge={min_job_age}
 EpilogMsgTime=1
-NodeName={host} NodeAddr=127.0.0.1 CPUs=64 State=UNKNOWN
-PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP
+{nodes}
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{more}
 """
+_NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=64 RealMemory=4000 State=UNKNOWN"
 _DBD_CONF = """\
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
@@ -86,13 +87,26 @@ def missing() -> str:
 
 
 class Cluster:
-    """A running Slurm below `folder`. `with_dbd` False: there is no accounting, and sacct does not answer."""
+    """A running Slurm below `folder`. `with_dbd` False: there is no accounting, and sacct does not answer.
 
-    def __init__(self, folder: Path, *, with_dbd: bool = True, min_job_age_s: int = 300) -> None:
+    `nodes`: their names, all on this machine; `more`: further lines of slurm.conf, of which the last one counts.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        with_dbd: bool = True,
+        min_job_age_s: int = 300,
+        nodes: Sequence[str] = (),
+        more: str = "",
+    ) -> None:
         self.folder = folder
         self.with_dbd = with_dbd
         self.min_job_age_s = min_job_age_s
         self.host = socket.gethostname().partition(".")[0]
+        self.nodes = tuple(nodes) or (self.host,)
+        self.more = more
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -104,10 +118,14 @@ class Cluster:
         """Starts everything and waits until jobs can be submitted. Raises RuntimeError with what did not come up."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
-        for name in ("ctld", "slurmd"):
-            (self.folder / name).mkdir(exist_ok=True)
+        (self.folder / "ctld").mkdir(exist_ok=True)
         self._start_munge()
-        ports = dict(zip(("ctld_port", "slurmd_port", "dbd_port", "sql_port"), _free_ports(4), strict=True))
+        ctld_port, dbd_port, sql_port, *node_ports = _free_ports(3 + len(self.nodes))
+        ports = {"ctld_port": ctld_port, "dbd_port": dbd_port, "sql_port": sql_port}
+        lines = (
+            _NODE.format(name=name, host=self.host, port=port)
+            for name, port in zip(self.nodes, node_ports, strict=True)
+        )
         accounting = "AccountingStorageType=accounting_storage/none"
         if self.with_dbd:
             accounting = (
@@ -115,15 +133,19 @@ class Cluster:
                 f"AccountingStoragePort={ports['dbd_port']}\nAccountingStoragePass={self.folder}/munge.socket"
             )
             self._start_accounting(ports)
-        values = {"host": self.host, "folder": self.folder, "accounting": accounting, **ports}
-        (self.folder / "slurm.conf").write_text(
-            _SLURM_CONF.format(min_job_age=self.min_job_age_s, **values), encoding="utf-8"
-        )
+        values = {"host": self.host, "folder": self.folder, "accounting": accounting, "more": self.more, **ports}
+        values |= {"nodes": "\n".join(lines), "min_job_age": self.min_job_age_s}
+        (self.folder / "slurm.conf").write_text(_SLURM_CONF.format(**values), encoding="utf-8")
         if self.with_dbd:
             self._wait("slurmdbd", lambda: self.call("sacctmgr", "-i", "add", "cluster", "t", check=False) == 0)
         self._spawn("slurmctld", "-D")
-        self._spawn("slurmd", "-D")
-        self._wait("slurmctld and slurmd", lambda: "idle" in self.say("sinfo", "-h", "-o", "%T", check=False))
+        for name in self.nodes:
+            self._spawn("slurmd", "-D", "-N", name)
+        self._wait("slurmctld and slurmd", self._are_idle)
+
+    def _are_idle(self) -> bool:
+        states = self.say("sinfo", "-h", "-N", "-p", "debug", "-o", "%T", check=False).split()
+        return states == ["idle"] * len(self.nodes)
 
     def stop(self) -> None:
         """Ends everything that was started, jobs first."""

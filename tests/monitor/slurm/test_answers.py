@@ -291,6 +291,29 @@ def test_a_newline_in_a_name_is_no_record_of_accounting() -> None:
     assert set(board.jobs) == {"12"}
 
 
+def test_accounting_knows_what_a_job_was_told_to_wait_for() -> None:
+    """Its dependency was met, and squeue has forgotten it; the line that submitted it may go over several lines."""
+    line = DONE | {
+        "State": "COMPLETED",
+        "Reason": "Dependency",
+        "SubmitLine": "sbatch -d afterany:9:10+5 --wrap first\nsecond\nthird",
+    }
+    other = {"JobID": "13", "JobIDRaw": "13", "State": "FAILED", "SubmitLine": "sbatch job.sh --dependency afterok"}
+    squeue = version("slurm 22.05.8", lambda words: Answer(1, stderr="slurm_load_jobs error: Invalid job id specified"))
+    board = look(Scripted(id=me(), squeue=squeue, sacct=accounts(line, DONE | other)), "12", "13")
+    assert {one: (job.dependency, job.reason) for one, job in board.jobs.items()} == {
+        "12": ("afterany:9:10+5", ""),
+        "13": ("", ""),
+    }
+
+
+def test_a_version_that_keeps_no_submit_line_is_not_asked_for_it() -> None:
+    squeue = version("slurm 20.11.1", lambda words: Answer(0, b""))
+    runner = Scripted(id=me(), squeue=squeue, sacct=accounts(DONE, lacks="SubmitLine"))
+    assert set(look(runner, "12").jobs) == {"12"}
+    assert sum(words[0] == "sacct" for words in runner.asked) == 1
+
+
 def test_starts_of_a_requeued_job() -> None:
     first = DONE | {"State": "NODE_FAIL", "ExitCode": "0:0"}
     second = DONE | {"State": "RUNNING", "Start": "2027-01-15T07:52:00", "End": "Unknown"}

@@ -28,7 +28,7 @@ def test_a_job_is_followed_until_slurm_forgets_it(forgetful: Cluster, tmp_path_f
     scheduler = Scheduler(SystemClock(), runner)
     scheduler.want([job])
     seen = [scheduler.look().jobs[job].state]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while seen[-1] in ("RUNNING", "COMPLETING") and time.monotonic() < deadline:
         # Minutes pass between two looks in life: then a job may end and be forgotten unseen.
         while forgetful.state(job) != "" and time.monotonic() < deadline:
