@@ -238,9 +238,9 @@ def real(corpus: Path, half: int | None = None) -> Iterator[Run]:
 
 
 def healthy(corpus: Path, half: int | None) -> list[str]:
-    """The names of the healthy logs. Half 0: every other file, 1 the rest; 2: the first by a hash of the name.
+    """The names of the healthy logs. Half 0: every other file, 1 the rest; 2 and 4: the first by a hash, 3 the rest.
 
-    All were seen healthy while rules were made; what half 2 has of its own is which of them, and where faults begin.
+    All were seen healthy while rules were made; what 2 to 4 have of their own is which of them, and where faults begin.
     """
     facts = json.loads((corpus / "facts.json").read_text(encoding="utf-8"))
     names = sorted(name for name, fact in facts.items() if fact["expect"] == "healthy")
@@ -248,6 +248,8 @@ def healthy(corpus: Path, half: int | None) -> list[str]:
         return sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())[: (len(names) + 1) // 2]
     if half == REPORTED + 1:
         return [name for name in names if name not in healthy(corpus, REPORTED)]
+    if half == REPORTED + 2:
+        return sorted(names, key=lambda name: hashlib.sha256(f"4 {name}".encode()).digest())[: (len(names) + 1) // 2]
     return [name for number, name in enumerate(names) if half is None or number % 2 == half]
 
 
