@@ -31,17 +31,19 @@ class GlobalMeanRule(DerivationRule):
 
     def apply(self, draft: DraftLike) -> None:
         """Puts `loss.train`, nats."""
-        if _COUNT not in draft.families or not draft.wants(LOSS):
+        if not draft.wants(LOSS):
+            return
+        # Each is heard wherever it stands: a rank's sum and its count may be in different rows of a step.
+        counts, sums, means = (self._by_rank(draft, family) for family in (_COUNT, _SUM, _MEAN))
+        if _COUNT not in draft.families:
             return
         whole = draft.columns.get(SignalKey(_SUM)), draft.columns.get(SignalKey(_COUNT))
         if whole[0] is not None and whole[1] is not None:
             draft.put(LOSS, ratio(whole[0], whole[1]), "sum of token losses over valid tokens (D1)")
             return
-        counts = self._by_rank(draft, _COUNT)
-        sums = self._by_rank(draft, _SUM)
-        for rank, means in self._by_rank(draft, _MEAN).items() if counts else ():
+        for rank, mean in means.items():
             if rank in counts:
-                own = means * counts[rank]
+                own = mean * counts[rank]
                 sums[rank] = np.where(np.isnan(sums[rank]), own, sums[rank]) if rank in sums else own
         pairs = [(sums[rank], counts[rank]) for rank in sums if rank in counts]
         if pairs:
@@ -72,13 +74,11 @@ class GroupRule(DerivationRule):
 
     def apply(self, draft: DraftLike) -> None:
         """Puts `loss.source`, `loss.modality` and their shares of the tokens."""
-        if _COUNT not in draft.families:
-            return
         for label, loss, share in _GROUPS:
-            counts = self._told(draft, _COUNT, label)
+            counts, all_sums = self._told(draft, _COUNT, label), self._told(draft, _SUM, label)
             if not counts:
                 continue
-            for name, sums in self._told(draft, _SUM, label).items():
+            for name, sums in all_sums.items():
                 pairs = [(values, counts[name][rank]) for rank, values in sums.items() if rank in counts.get(name, {})]
                 if pairs:
                     total, tokens = add_pairs(pairs)

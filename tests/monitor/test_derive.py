@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_stamps_of_whole_seconds_are_differenced_over_a_while() -> None:
 def test_arrival_times_and_clocks_set_back_give_no_step_time() -> None:
     made = engine(detectors=())
     block = parsed(timed([1, 2, 3], 25.0)).blocks[0]
-    arrival = type(block)(*(getattr(block, name) for name in block.__slots__[:-1]), TimeKind.ARRIVAL)
+    arrival = replace(block, time_kind=TimeKind.ARRIVAL)
     made.feed("log", type(parsed([]))([arrival]))
     assert SignalKey("sys.step_time") not in made.series_views()
     back = [Line({"loss": 2.0}, float(step), time=1e9 + 0.5 - step * 30.0) for step in range(1, 5)]

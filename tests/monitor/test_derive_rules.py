@@ -281,6 +281,13 @@ CASES: list[tuple[str, Columns, dict[str, float | str], str, list[float] | None]
     ),
     ("D16 NLL from the sum", {"eval.loss_sum": [2000.0], "eval.tokens": [1000.0]}, {}, "eval.nll", [2.0]),
     ("D17 gain", {"eval.with_media": [0.7], "eval.without_media": [0.4]}, {}, "eval.media_gain", [0.3]),
+    (
+        "D2 reserved memory of the fullest rank",
+        {"sys.reserved_memory{rank=0}": [3e9, 9e9], "sys.reserved_memory{rank=1}": [5e9, 4e9]},
+        {},
+        "sys.reserved_memory",
+        [5e9, 9e9],
+    ),
     ("fragmentation", {"sys.peak_memory": [5e9], "sys.reserved_memory": [8e9]}, {}, "sys.fragmentation", [3e9]),
     ("memory share", {"sys.peak_memory": [4e10]}, {"gpu_memory_bytes": 8e10}, "sys.memory_share", [0.5]),
 ]
@@ -371,6 +378,20 @@ def test_the_cut_into_frames_does_not_matter(data: list[dict[str, float]], repea
     for key, column in expected.columns.items():
         got = np.concatenate([part.columns.get(key, np.full(len(part), NAN)) for part in parts])
         assert np.array_equal(got, column, equal_nan=True), key
+
+
+@pytest.mark.parametrize("labels", ["", ",source=code"])
+def test_a_ranks_sum_and_its_count_in_rows_of_their_own(labels: str) -> None:
+    """Sums stand in the step's first row, counts in its second: 6 + 1 over 2 + 2, wherever the frames were cut."""
+    told = {f"loss.sum{{rank=0{labels}}}": [6.0, NAN], f"loss.sum{{rank=1{labels}}}": [NAN, 1.0]}
+    told |= {f"loss.tokens{{rank={rank}{labels}}}": [NAN, 2.0] for rank in (0, 1)}
+    whole = frame_of(told, [1.0, 1.0])
+    key = SignalKey("loss.source", (("source", "code"),)) if labels else SignalKey("loss.train")
+    assert np.array_equal(derived(told, steps=[1.0, 1.0]).columns[key], [NAN, 1.75], equal_nan=True)
+    rule = Derivation(Thresholds(), {})
+    first, second = rule.apply(rows(whole, slice(0, 1))), rule.apply(rows(whole, slice(1, 2)))
+    assert key not in first.columns
+    assert second.columns[key].tolist() == [1.75]
 
 
 def rows(frame: Frame, where: slice) -> Frame:
