@@ -202,6 +202,7 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="name the runs behind each miss")
     parser.add_argument("--only", default="", help="faults whose name holds this")
     parser.add_argument("--kind", default="", help="synthetic runs whose name holds this")
+    parser.add_argument("--asked", action="store_true", help="only the runs that log doctors are asked about")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     options = parser.parse_args()
     begin = time.monotonic()
@@ -212,6 +213,8 @@ def main() -> int:
     logs = list(real(options.corpus, half)) if options.corpus.is_dir() else []
     if not logs:
         print(f"{options.corpus}: not there; synthetic runs only")
+    if options.asked:
+        runs, logs = ([run for run in some if _is_for_doctors(run)] for some in (runs, logs))
     installed = [n for n in DOCTORS if options.doctors and (options.doctors / n / "bin" / "python").exists()]
     tables = Tables()
     begun = (sizes, options.only, place, installed, options.doctors)
