@@ -10,7 +10,10 @@ from dataclasses import field
 
 from trainmon.tails.quick_dataclass import dataclass
 
-_START = re.compile(r"(?P<before>.*?)Traceback \(most recent call last\)(?::\s*$| ─+╮\s*$)")
+_START = re.compile(
+    r"(?P<before>.*?)Traceback \(most recent call last\)(?::\s*$| ─+╮\s*$)"
+    r"|\s{0,8}[A-Za-z_][\w.]{0,80}\s{2,}Traceback \(most recent call last\)\s*$"  # a notebook's: the name, and blanks
+)
 # ray.exceptions.RayTaskError(ValueError): ray::Worker.step() (pid=1, ip=...): the frames and the exception follow.
 _REMOTE = re.compile(r"(?:\S{1,80}\s+)?ray\.exceptions\.\w+(?:\(\w+\))?: .{0,20}ray::")
 _CHAIN = re.compile(

@@ -14,7 +14,7 @@ _FRAME = re.compile(
 )
 _PERCENT = re.compile(r":?\s*\d+%\|")
 _POSTFIX = re.compile(
-    rf"[,\s\[]\s*(?P<key>[A-Za-z_][^=,\]\[]{{0,80}}?)\s*[=:]\s*['\"]?(?P<value>{NUMBER})(?P<unit>%|[a-z"
+    rf"[,\s\[]\s*(?P<key>[A-Za-z_][^=,\]\[]{{0,80}}?)\s*[=:]\s*['\"]?(?P<value>{NUMBER})(?:(?<=[nNfF])\.0)?(?P<unit>%|[a-z"
     rf"A-Z/]{{1,12}})?['\"]?\s*(?=[,\]]|$| )"
 )
 _NO_METRIC = frozenset({"v_num", "refresh"})

@@ -27,6 +27,12 @@ _SIDE = re.compile(
 _STEP = re.compile(r"[\s,](?:global[_ ])?step=([^,\]]+)")
 TABLE_ROW = re.compile(r"\d+/\d+(?:\s+[-+]?[\d.]+[KMG]?){3,}")  # Ultralytics: a row of a table before the bar
 _RESTART_S = 2.0
+# Alone on a line above bars that do not say whether they train (AllenNLP).
+_HEADING = re.compile(
+    r"\W{0,8}(?:(?P<eval>validating|validation|evaluating|evaluation)|training|(?P<epoch>epoch \d+/\d+))\W{0,8}",
+    re.IGNORECASE,
+)
+_LONGEST_HEADING = 40
 
 
 @dataclass(slots=True)
@@ -97,7 +103,7 @@ class Bars(Dialect):
     """
 
     name = "progress bar"
-    tokens = (b"it/s", b"s/it", b"it]", b"<", b"?,", b"/s,", b"/s]")
+    tokens = (b"validati", b"evaluati", b"training", b"epoch ", b"it/s", b"s/it", b"it]", b"<", b"?,", b"/s,", b"/s]")
     samples = (
         b"train:   1%|1  | 1/200 [00:12<38:20, 12.49s/it, loss=12.6]\rtrain:   1%|1  | 2/200 "
         b"[00:24<38:20, 12.49s/it, loss=12.5]\n",
@@ -109,15 +115,27 @@ class Bars(Dialect):
 
     def __init__(self) -> None:
         self._held: dict[str, _Held] = {}
+        self._under_eval = False  # whether the newest heading says that what follows is held out
+        self._epoch = ""  # the newest heading of an epoch
         self._named: set[str] = set()  # labels of bars that name their step
         self._done: dict[str, tuple[float, float | None]] = {}  # label -> newest step given, its elapsed time
 
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
+        heading = _HEADING.fullmatch(line.text) if len(line.text) <= _LONGEST_HEADING else None
+        if heading is not None:
+            self.flush(sink)
+            self._under_eval = heading["eval"] is not None
+            self._epoch = heading["epoch"] or self._epoch
+            sink.is_telling = True
+            return False
         bar = read_bar(line.text)
         if bar is None or TUNE_LABEL.match(line.text) or TABLE_ROW.fullmatch(bar.label):
             return False
-        bar = _with_label_metrics(bar)
+        measured = _with_label_metrics(bar)
+        if (self._under_eval or self._epoch) and (measured is not bar or not bar.label):
+            measured = self._below_heading(measured)
+        bar = measured
         is_side = _is_side(bar.label)
         if not is_side and not _is_eval(bar.label):
             sink.bar = bar
@@ -133,6 +151,13 @@ class Bars(Dialect):
         else:
             sink.bar_kind = BarKind.PLAIN if sink.bar is bar else BarKind.SIDE
         return True
+
+    def _below_heading(self, bar: Bar) -> Bar:
+        """`bar` with what the lines above it said and its own label does not."""
+        words = [] if self._epoch == "" or _EPOCH_OF.search(bar.label) else [self._epoch]
+        words += [bar.label] if bar.label else []
+        words += ["validation"] if self._under_eval and not _is_eval(bar.label) else []
+        return Bar(" ".join(words), bar.n, bar.total, bar.elapsed, bar.rest)
 
     def take(self, frame: QuickFrame, line: Line, sink: Sink) -> None:
         """Takes a frame with metrics, no side bar's, that was taken apart already."""

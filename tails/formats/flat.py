@@ -45,9 +45,9 @@ _NESTED = re.compile(
     r"[\s,:;|-]*(?:(?:step|batch|iter(?:ation)?|it)\s*[:=]?)?\s*[\[(]?\s*(?P<n>\d+)\s*/\s*(?P<N>\d+)",
     re.IGNORECASE,
 )
-# The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``.
+# The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``; before a logger's name it is a process.
 _BRACKETED = re.compile(
-    r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])|[#@]\s?(\d+)\b(?=[\s:,|]))",
+    r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])(?!\s\w+\.\w+\.\w)|[#@]\s?(\d+)\b(?=[\s:,|]))",
     re.IGNORECASE,
 )
 # Epoch and batch in one bracket: ``[3,  2000] loss: 2.5``; and a place that no word names: ``67/446 (epoch 0), loss``.

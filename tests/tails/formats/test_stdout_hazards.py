@@ -236,5 +236,5 @@ def test_non_finite_cells_are_marked_apart() -> None:
     [block] = read(
         "".join(f"step: {at} loss: {loss}\n" for at, loss in enumerate(["1.5", "nan", "inf", "-inf", "None"]))
     ).blocks
-    assert block.mark_of("loss").tolist() == [1, 2, 3, 4, 5]
+    assert block.mark_of("loss").tolist() == [1, 6, 3, 4, 5]
     assert math.isnan(block.columns["loss"][4])

@@ -139,3 +139,36 @@ def test_a_test_set_in_chinese_is_no_training() -> None:
 def test_nan_in_words_is_told_from_the_gap_of_a_table(text: str, mark: Mark) -> None:
     found = {int(one) for block in read(text).blocks if "loss" in block.marks for one in block.marks["loss"]}
     assert found - {Mark.NUMBER, Mark.ABSENT} == {mark}
+
+
+def test_bars_below_a_heading_that_says_validation_are_held_out() -> None:
+    bar = "loss: {loss} ||: 100%|###| 9/9 [00:0{n}<00:00, 10.31it/s]\n"
+    text = "".join(
+        f"{{}} - INFO - trainer - Epoch {e}/3\n{{}} - INFO - trainer - Training\n{bar.format(loss=3 - e, n=1)}"
+        f"{{}} - INFO - trainer - Validating\n{bar.format(loss=3.5 - e, n=2)}"
+        for e in range(2)
+    ).replace("{}", "2018-05-18 00:15:37,750")
+    parsed = read(text)
+    assert values(parsed, "loss") == [(9.0, 3.0), (18.0, 2.0)]
+    assert [value for _, value in values(parsed, "eval/loss")] == [3.5, 2.5]
+
+
+def test_nan_as_some_formats_print_it() -> None:
+    text = "Epoch 0:   3%|3  | 9000/301500 [1:42:42<55:37:46, reduced_train_loss=nan.0, global_step=9e+3]\n"
+    assert values(read(text), "reduced_train_loss") == [(9000.0, "nan")]
+
+
+def test_a_process_number_before_a_loggers_name_is_no_step() -> None:
+    text = "2020-07-24 15:20:56,429 [24] my.pkg.writer.log l283 INFO | loss: 1.084\n"
+    assert all(row[0] != 24.0 for row in rows(read(text)))
+    assert values(read("[24] loss: 1.084\n"), "loss") == [(24.0, 1.084)]
+
+
+def test_a_notebooks_traceback() -> None:
+    text = (
+        "----------------------------------------\nValueError                       Traceback (most recent call last)\n"
+        "Cell In[28], line 10\n      1 import torch\n---> 10 trainer.train()\n\nFile ~/x/t.py:1885, in train()\n"
+        "   1884 else:\n-> 1885     return loop(\n\nValueError: 3 is not 4\n"
+    )
+    (note,) = read(text).notes
+    assert (note.kind.value, note.text) == ("traceback", "ValueError: 3 is not 4")
