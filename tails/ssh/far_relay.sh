@@ -93,7 +93,7 @@ watch_over() {
 }
 
 leave() {
-  kill $guard $helpers 2>/dev/null
+  kill $guard $helpers $(probers) 2>/dev/null
   helpers=
 }
 
@@ -129,6 +129,7 @@ help() { # starts what watches in the background
 relay() {
   relay=$(exec sh -c 'echo $PPID')
   watch_over
+  before=
   while IFS= read -r line; do
     beats=$((beats + 1))
     if [ "$beats" -ge 20 ]; then
@@ -149,7 +150,22 @@ relay() {
       files=$kept
       ;;
     f*) help ;;
+    [lbnk]*)
+      case $before in
+      [lbnk]*) ;;
+      *)
+        find_mounts
+        expire
+        ;;
+      esac
+      before=$line
+      if [ -n "$points" ]; then
+        pass_on "$line"
+        continue
+      fi
+      ;;
     esac
+    before=$line
     # What is longer than a pipe takes in one piece must not be cut by what others write.
     if [ "${#line}" -gt 4000 ]; then
       kill $helpers 2>/dev/null

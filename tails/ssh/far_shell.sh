@@ -10,9 +10,11 @@
 #   k NUMBER PATH OFFSET LENGTH        K NUMBER stat newline bytes, then k as above
 #   l NUMBER PATH    b NUMBER PATTERN  x NUMBER SECONDS WORD...
 #   n NUMBER PATH    B for each path that begins with it, then b
+# Unasked, about a mount that keeps questions waiting: Q 0 "5 MOUNT"; Q 0 "0 MOUNT" when it answers.
 #
 # Two shells: `relay` passes commands on to `loop` through a pipe, into which those who watch files in the background
-# write too: "!" (tail saw something), "?" (tail has ended), "g FILE STAT" and "H MOUNT" (from a mount that may hang).
+# write too: "!" (tail saw something), "?" (tail has ended), "g FILE STAT" and "H MOUNT" (from a mount that may hang),
+# "q NUMBER MOUNT" and "v NUMBER MOUNT" (`far_probe`).
 IFS=' '
 newline='
 '
@@ -203,76 +205,6 @@ part() { # number path offset length
   if [ "$got" -eq "$count" ]; then packet k "$1" "$(look "$2")"; else packet k "$1" "$(reason "$said")"; fi
 }
 
-list_part() { # number paths...
-  number=$1
-  shift
-  stats=$(stat -L -c "%f %d %i %s $mtime" -- "$@" 2>/dev/null)
-  packet L "$number" "$links
-$stats
-
-$names"
-}
-
-list() { # number path
-  number=$1
-  folder=$2
-  place=$(stat -L -c '%d %i' -- "$folder" 2>/dev/null)
-  if [ -z "$place" ]; then
-    packet M "$number" "$(trouble "$folder") 0 0"
-    return
-  fi
-  if [ ! -d "$folder" ]; then
-    packet M "$number" "20 $place"
-    return
-  fi
-  if [ ! -r "$folder" ] || [ ! -x "$folder" ]; then
-    packet M "$number" "13 $place"
-    return
-  fi
-  links=
-  names=
-  set --
-  set +f
-  for child in "$folder"/*; do
-    if [ ! -e "$child" ]; then continue; fi
-    if [ -L "$child" ]; then links="${links}1"; else links="${links}0"; fi
-    if [ -n "$names" ]; then names="$names/${child##*/}"; else names=${child##*/}; fi
-    set -- "$@" "$child"
-    if [ $# -ge 200 ]; then
-      list_part "$number" "$@"
-      links=
-      names=
-      set --
-    fi
-  done
-  set -f
-  if [ $# -gt 0 ]; then list_part "$number" "$@"; fi
-  packet M "$number" "0 $place"
-}
-
-matches() { # number pattern: pathname expansion and nothing else
-  IFS=
-  set +f
-  count=0
-  for match in $2; do
-    if [ -e "$match" ]; then packet B "$1" "$match"; fi
-    count=$((count + 1))
-    if [ "$count" -gt 10000 ]; then break; fi
-  done
-  set -f
-  IFS=' '
-  packet b "$1" 0
-}
-
-beside() { # number path: the paths that begin with it
-  set +f
-  for match in "$2"*; do
-    if [ -e "$match" ]; then packet B "$1" "$match"; fi
-  done
-  set -f
-  packet b "$1" 0
-}
-
 run() { # number seconds escaped words...
   number=$1
   seconds=$2
@@ -300,6 +232,8 @@ loop() {
   exec 3>&1
   last=none
   gone=
+  answered=
+  silent=
   set --
   command=
   while before=$command && read -r command number rest; do
@@ -337,6 +271,22 @@ loop() {
     g) packet T 0 "$number${rest:+ }$rest$newline" ;;
     H) packet H 0 "$number${rest:+ }$rest" ;;
     '?') packet F 0 0 ;;
+    q)
+      case " $answered " in
+      *" $number "*) ;;
+      *)
+        silent="$silent $number"
+        packet Q 0 "5 $rest"
+        ;;
+      esac
+      ;;
+    v)
+      if [ "${#answered}" -gt 500 ]; then answered=; fi
+      answered="$answered $number"
+      case " $silent " in
+      *" $number "*) packet Q 0 "0 $rest" ;;
+      esac
+      ;;
     f)
       told=${follows:-0}
       find_mounts

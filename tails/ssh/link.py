@@ -20,7 +20,10 @@ _MAX_SAID_BYTES = 16 << 10
 _READ_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
-_READERS = {"python": ("far_files.py", "far_python.py"), "shell": ("far_relay.sh", "far_shell.sh")}
+_READERS = {
+    "python": ("far_files.py", "far_python.py"),
+    "shell": ("far_relay.sh", "far_probe.sh", "far_list.sh", "far_shell.sh"),
+}
 
 
 class LinkLostError(Exception):

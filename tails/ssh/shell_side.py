@@ -13,7 +13,16 @@ from collections.abc import Callable
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.ssh.answer import Piece, Status, number, piece_of, settled, stat_or_errno, status_of
+from trainmon.tails.ssh.answer import (
+    Piece,
+    Status,
+    number,
+    piece_of,
+    settled,
+    silence_of,
+    stat_or_errno,
+    status_of,
+)
 from trainmon.tails.ssh.frame import BadAnswer, Frame, word
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
 
@@ -102,6 +111,7 @@ class ShellSide:
         self._is_to_follow = True
         self._is_followed = False
         self._heard: dict[bytes, float] = {}  # when a mount that may hang answered last
+        self._silent_since: dict[bytes, float] = {}  # mounts that keep questions waiting
 
     def watch(self, file: RemoteFile) -> None:
         """Looks after the file from now on."""
@@ -133,7 +143,8 @@ class ShellSide:
 
     def hanging(self, now: float) -> dict[bytes, float]:
         """The mounts there that do not answer, and for how long, s."""
-        return {mount: now - at for mount, at in self._heard.items() if now - at >= HANGS_AFTER_S}
+        silent = {mount: now - at for mount, at in self._heard.items() if now - at >= HANGS_AFTER_S}
+        return {mount: now - at for mount, at in self._silent_since.items()} | silent
 
     def take(self, frame: Frame, now: float) -> bool:
         """Takes a packet; False when it is not about a watched file."""
@@ -142,6 +153,12 @@ class ShellSide:
                 self._is_ticking = False
                 self._took_s = now - self._ticked_at
             self._learn(frame.payload, now)
+            return True
+        if frame.kind == "Q":
+            mount, silent_s = silence_of(frame.payload)
+            self._silent_since.pop(mount, None)
+            if silent_s and len(self._silent_since) < _MOST_MOUNTS:
+                self._silent_since[mount] = now - silent_s
             return True
         if frame.kind in "FH" and frame.number == 0:
             self._learn_mounts(frame, now)

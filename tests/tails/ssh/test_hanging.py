@@ -13,8 +13,9 @@ from tests.tails.ssh.server import ADDRESS, CLOCK, Collector, Near, options_for
 from trainmon.tails.ssh import host as host_module
 from trainmon.tails.ssh import places
 from trainmon.tails.ssh.address import RemotePath
+from trainmon.tails.ssh.follower import RemoteFollower
 from trainmon.tails.ssh.hosts import Hosts
-from trainmon.tails.ssh.search import search
+from trainmon.tails.ssh.search import Searched, search
 from trainmon.tails.target import Target, TargetKind
 
 
@@ -65,24 +66,34 @@ def test_one_that_hangs_holds_up_its_own_files_only(
 
 
 def test_targets_beside_one_that_hangs_are_found(
-    sshd: Sshd, mount: FaultFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    far: Sshd, mount: FaultFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "HANGS_S", 1.0)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "train.log").write_bytes(b"step 1 loss 2.5\n" * 20)
-    hosts = Hosts(options_for(sshd), CLOCK)
-    targets = [
-        Target(f"h:{path}", TargetKind.SSH, str(path), RemotePath(ADDRESS, str(path)))
-        for path in (tmp_path / "mnt", tmp_path / "runs")
-    ]
+    hosts = Hosts(options_for(far), CLOCK)
+    host = hosts.host(ADDRESS)
+
+    def found(*names: str) -> Searched:
+        paths = [tmp_path / name for name in names]
+        targets = [Target(f"h:{path}", TargetKind.SSH, str(path), RemotePath(ADDRESS, str(path))) for path in paths]
+        return search(host, targets, hosts.heads(ADDRESS))
+
+    assert len(found("mnt", "runs").groups) == 2
+    beside = Collector(RemoteFollower(RemotePath(ADDRESS, str(tmp_path / "runs" / "train.log")), host, CLOCK), host)
+    beside.until(b"step 1 loss 2.5\n" * 20)
     mount.set(hangs=True)
-    found = search(hosts.host(ADDRESS), targets, hosts.heads(ADDRESS))
-    assert [Path(file.path).name for _, run in found.groups for file in run.files] == ["train.log"]
-    [problem] = found.problems
-    assert "/mnt there has not answered for " in problem
-    assert found.may_grow
+    for silent in ("mnt", "mnt/a.log", "mnt/*.log", "m*/*.log", "."):
+        searched = found(silent, "runs")
+        assert [Path(file.path).name for _, run in searched.groups for file in run.files] == ["train.log"], silent
+        [problem] = searched.problems
+        assert "/mnt there has not answered for " in problem
+        assert searched.may_grow
+    _append(tmp_path / "runs" / "train.log", b"step 2 loss 2.4\n")
+    beside.until(b"step 1 loss 2.5\n" * 20 + b"step 2 loss 2.4\n")
+    assert host.connections == 1
     mount.mend()
-    found = search(hosts.host(ADDRESS), targets, hosts.heads(ADDRESS))
-    assert len(found.groups) == 2
+    assert len(found("mnt", "runs").groups) == 2
+    beside.until_true(lambda: not host.problem)
     hosts.close()
     assert host_module.GIVE_UP_S > 10
