@@ -103,11 +103,12 @@ class Sources:
     def problems(self) -> tuple[str, ...]:
         """What is odd about the sources."""
         several = len(self._sources) > 1
-        return tuple(
+        told = tuple(
             f"{source.reader.source}: {problem}" if several else problem
             for source in self._in_order()
             for problem in source.reader.tracker.problems.values()
         )
+        return told if self._merge is None else (*self._merge.contradictions, *told)
 
     def feed(
         self,

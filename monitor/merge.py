@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
+from trainmon.monitor.agreement import Agreement
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.rows import Rows, stack
 from trainmon.tails.quick_dataclass import dataclass
@@ -22,6 +24,8 @@ MOST_WAITING_ROWS: Final = 100_000
 _OFTENER: Final = 2
 _OFTENER_BY: Final = 8
 
+_COMPARED: Final = 4  # files
+_LOSS: Final = SignalKey("loss.train")
 Position = tuple[int, float]  # attempt, step
 _START: Final[Position] = (-1, -np.inf)
 
@@ -59,6 +63,7 @@ class Merge:
 
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
+        self._agreement = Agreement()
         self._owner: dict[tuple[int, SignalKey], str] = {}
         self._counts: dict[tuple[str, SignalKey], int] = {}
 
@@ -187,6 +192,8 @@ class Merge:
         known = {part.lane.path: index for index, part in enumerate(contenders)}
         counts = [self._count(part.lane, key) + np.cumsum(by_time == index) for index, part in enumerate(contenders)]
         owner = self._owner.get((group, key)) or contenders[int(by_time[0])].lane.path
+        if key == _LOSS:
+            self._compare(contenders, logged)
         kept = np.zeros(len(by_time), np.bool_)
         start = 0
         while start < len(by_time):
@@ -196,6 +203,8 @@ class Merge:
             for index, part in enumerate(contenders):
                 if index != holds:
                     wins = (counts[index] > _OFTENER * held + _OFTENER_BY) & (by_time == index)
+                    if key == _LOSS:  # one loss's beginning with the end of one that contradicts it is neither
+                        wins &= ~self._agreement.doubts(owner, part.lane.path, places[order])
                     first = np.flatnonzero(wins[start:end])
                     if len(first):
                         end, heir = start + int(first[0]), part.lane.path
@@ -207,6 +216,20 @@ class Merge:
         for index, (part, rows) in enumerate(zip(contenders, logged, strict=True)):
             self._counts[part.lane.path, key] = self._count(part.lane, key) + len(rows)
             part.drop(key, rows[~keep[whose == index]], everything=not keep[whose == index].any())
+
+    def _compare(self, contenders: list[_Part], logged: list[IntArray]) -> None:
+        """Holds the losses of several files against each other."""
+        told = []
+        for part, rows in sorted(zip(contenders, logged, strict=True), key=lambda pair: pair[0].lane.index):
+            at = rows[part.rows.steps[rows] == part.places[rows]]  # in order: what comes late is let through late
+            told.append((part.lane.path, part.rows.steps[at], part.rows.columns[_LOSS][at]))
+        for mine, its in combinations(told[:_COMPARED], 2):
+            self._agreement.hold(*mine, *its)
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What is to be said of files that contradict each other."""
+        return self._agreement.problems({path for (_, key), path in self._owner.items() if key == _LOSS})
 
 
 @dataclass(slots=True)
@@ -291,12 +314,14 @@ def _fill(parts: list[tuple[_Lane, Rows]], target: IntArray, n: int) -> Rows:
         times[at] = np.where(np.isnan(rows.times), times[at], rows.times)
         primary[at] |= rows.primary
         for key, column in rows.columns.items():
-            columns.setdefault(key, np.full(n, np.nan))[at] = column
+            logged = rows.logged(key)  # a slice of a column that is logged elsewhere overwrites nothing
+            columns.setdefault(key, np.full(n, np.nan))[at[logged]] = column[logged]
             if key in rows.marks:
                 marks.setdefault(key, np.zeros(n, np.uint8))
     for key, kept in marks.items():
         kept[:] = ~np.isnan(columns[key])
         for (_, rows), at in zip(parts, places, strict=True):
             if key in rows.marks:
-                kept[at] = rows.marks[key]
+                logged = rows.logged(key)
+                kept[at[logged]] = rows.marks[key][logged]
     return Rows(steps, times, lines, columns, marks, parts[0][1].time_kind, primary)
