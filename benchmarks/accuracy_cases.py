@@ -134,7 +134,8 @@ def synthetic(half: int, levels: int = len(LEVELS)) -> Iterator[Run]:
                     yield replace(run, is_healthy_only=level != chosen)
 
 
-def _frame(cadence: int, n: int, columns: dict[SignalKey, FloatArray]) -> Frame:
+def frame_of(cadence: int, n: int, columns: dict[SignalKey, FloatArray]) -> Frame:
+    """One attempt of `n` rows, logged every `cadence` steps, without times."""
     steps = cadence * np.arange(1, n + 1, dtype=np.float64)
     return Frame(0, "run.log", steps, np.full(n, np.nan), np.arange(1, n + 1), columns, {}, TimeKind.NONE)
 
@@ -156,7 +157,7 @@ def _dense(shape: str, noise: str, cadence: int, level: int, seed: int) -> Run:
         TPS: 1e5 / time,
     }
     name = f"{shape}, {noise} x{LEVELS[level]:g}, every {cadence}, seed {seed}"
-    return Run(name, noise, "dense", (_frame(cadence, n, columns),), seed // 1000)
+    return Run(name, noise, "dense", (frame_of(cadence, n, columns),), seed // 1000)
 
 
 def _lr_cut(shape: str, progress: FloatArray) -> FloatArray | float:
@@ -199,7 +200,7 @@ def _wide(noise: str, cadence: int, level: int, seed: int) -> Run:
     columns[SignalKey("optim.loss_scale")] = np.full(n, 65536.0)
     columns[LR] = 3e-4 * np.minimum(np.arange(n) / (0.05 * n), 1.0)
     name = f"wide, {noise} x{LEVELS[level]:g}, every {cadence}, seed {seed}"
-    return Run(name, noise, "wide", (_frame(cadence, n, columns),), seed // 1000)
+    return Run(name, noise, "wide", (frame_of(cadence, n, columns),), seed // 1000)
 
 
 def _rl(noise: str, cadence: int, level: int, seed: int) -> Run:
@@ -216,7 +217,7 @@ def _rl(noise: str, cadence: int, level: int, seed: int) -> Run:
         SignalKey("policy.length"): 300 * (1 + 0.5 * progress) * np.exp(rng.normal(0, 0.05, n)),
     }
     name = f"RL, {noise} x{LEVELS[level]:g}, every {cadence}, seed {seed}"
-    return Run(name, noise, "rl", (_frame(cadence, n, columns),), seed // 1000)
+    return Run(name, noise, "rl", (frame_of(cadence, n, columns),), seed // 1000)
 
 
 def real(corpus: Path, half: int | None = None) -> Iterator[Run]:
