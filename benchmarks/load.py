@@ -20,7 +20,7 @@ from time import monotonic, sleep
 
 from benchmarks.timing import ENVIRONMENT, TRAINMON
 
-_WRITER = """
+WRITER = """
 import json, random, sys, time
 from pathlib import Path
 root, runs, per_second, seconds = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
@@ -86,7 +86,7 @@ def load(
         before = reading.lines  # what was there before is read
         sleep(3.0)
     cpu_before = cpu_s(program.pid)
-    arguments = [sys.executable, "-c", _WRITER, str(root), str(runs), str(per_second), str(seconds)]
+    arguments = [sys.executable, "-c", WRITER, str(root), str(runs), str(per_second), str(seconds)]
     writer = subprocess.Popen(arguments, stdout=subprocess.PIPE)
     while writer.poll() is None:
         reading.rss_mib.append(resident_mib(program.pid))
