@@ -203,6 +203,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="faults whose name holds this")
     parser.add_argument("--kind", default="", help="synthetic runs whose name holds this")
     parser.add_argument("--asked", action="store_true", help="only the runs that log doctors are asked about")
+    parser.add_argument("--minutes", type=float, help="count what was asked by then, in an order drawn by lot")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     options = parser.parse_args()
     begin = time.monotonic()
@@ -218,17 +219,30 @@ def main() -> int:
     installed = [n for n in DOCTORS if options.doctors and (options.doctors / n / "bin" / "python").exists()]
     tables = Tables()
     begun = (sizes, options.only, place, installed, options.doctors)
+    todo = [*runs, *logs]
+    if options.minutes:
+        todo = [todo[at] for at in np.random.default_rng(half).permutation(len(todo)).tolist()]
+    asked: list[Run] = []
     with ProcessPoolExecutor(options.jobs, initializer=_begin, initargs=begun) as pool:
-        for counted in pool.map(_count, [*runs, *logs]):
+        for run, counted in zip(todo, pool.map(_count, todo), strict=True):
             tables.merge(counted)
-    print(f"half: {options.half}, faults at {place:.0%} of a run; {len(runs)} synthetic runs, {len(logs)} real logs\n")
+            asked.append(run)
+            if options.minutes and time.monotonic() - begin > 60 * options.minutes:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
+    reals = sum(run.family == "real" for run in asked)
+    print(
+        f"half: {options.half}, faults at {place:.0%} of a run; asked: {len(asked) - reals} of {len(runs)} synthetic",
+        end="",
+    )
+    print(f" runs, {reals} of {len(logs)} real logs\n")
     say_false_alarms(tables)
     for kind in ("synthetic", "real"):
         for size in sizes:
             say_recall(tables, faults, kind, size)
         if installed:
             say_doctors(tables, faults, kind, sizes[-1], installed)
-    if logs:
+    if logs and not options.minutes:
         say_real(options.corpus, half)
         say_real(options.corpus, None)
     found = sorted(ahead(tables, faults, [*PEERS, *installed]))
