@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, ClassVar
@@ -122,7 +123,8 @@ class TrainmonApp(OpeningApp):
         self.memory = Memory(state)
         self.key_map = key_map or KeyMap()
         self.alerting: Alerting | None = None  # set by who starts the app, before it runs; so is this:
-        self.awaited = ""  # what to say while no run is there yet, where some are sure to come
+        self.awaited = ""  # what to say while no run is there yet, where some are sure to come; and this:
+        self.when_painted: Callable[[], None] | None = None  # what begins once the first screen stands
         self.trouble: SimpleQueue[str] = SimpleQueue()  # lines for the user, from any thread
         self._received = self._began_s = self.clock.monotonic()
         self._by_id = {row.id: row for row in self.rows}
@@ -151,13 +153,18 @@ class TrainmonApp(OpeningApp):
 
     # Snapshots -----------------------------------------------------------------------------------------
 
-    def on_mount(self) -> None:
-        """The list of runs, and the two timers."""
-        self._leave_on_signals()
+    def get_default_screen(self) -> MonitorScreen:
+        """The list of runs, as it was left."""
         if self.memory.file is None and not self.is_headless:
             self.memory = Memory(StateFile(Path.cwd()))
         self.loading = self._loading()
-        self.push_screen(self._recalled(self.memory.state))
+        return self._recalled(self.memory.state)
+
+    def on_mount(self) -> None:
+        """The two timers."""
+        self._leave_on_signals()
+        if self.when_painted is not None:
+            self.screen.call_after_refresh(self.when_painted)
         for problem in (self.memory.problem, *self.key_map.problems):
             if problem:
                 self.notify(problem, markup=False, severity="warning", timeout=10)

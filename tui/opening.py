@@ -1,4 +1,4 @@
-"""The screens of the app: each is opened in one place, and one that is open already is gone back to."""
+"""The screens of the app: each is loaded and opened in one place, and one that is open already is gone back to."""
 
 from __future__ import annotations
 
@@ -7,18 +7,7 @@ from collections.abc import Callable
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.remembering import RememberingApp
 from trainmon.tui.row import Row, RunId
-from trainmon.tui.screens.alerts import AlertsScreen
-from trainmon.tui.screens.compare import CompareScreen
-from trainmon.tui.screens.evidence import EvidenceScreen
-from trainmon.tui.screens.experts import ExpertsScreen
 from trainmon.tui.screens.fleet import FleetScreen
-from trainmon.tui.screens.help import HelpScreen
-from trainmon.tui.screens.inventory import InventoryScreen
-from trainmon.tui.screens.layers import LayersScreen
-from trainmon.tui.screens.log import LogScreen
-from trainmon.tui.screens.run import RunScreen
-from trainmon.tui.screens.signals import SignalsScreen
-from trainmon.tui.screens.triage import TriageScreen
 
 
 class OpeningApp(RememberingApp):
@@ -38,28 +27,40 @@ class OpeningApp(RememberingApp):
 
     def open_run(self, run_id: RunId) -> None:
         """The run's screen."""
+        from trainmon.tui.screens.run import RunScreen
+
         self.push_screen(RunScreen(run_id))
 
     def open_triage(self, run_id: RunId) -> None:
         """The walk of a run; from a screen of the walk itself, that screen again."""
+        from trainmon.tui.screens.triage import TriageScreen
+
         if not self._return_to(lambda screen: isinstance(screen, TriageScreen) and screen.run_id == run_id):
             self.push_screen(TriageScreen(run_id))
 
     def open_evidence(self, run_id: RunId, step: str | None = None, episode: str | None = None) -> None:
         """The evidence of a step or of an episode."""
+        from trainmon.tui.screens.evidence import EvidenceScreen
+
         self.push_screen(EvidenceScreen(run_id, step, episode))
 
     def open_log(self, run_id: RunId, place: tuple[str, int] | None) -> None:
         """The log, at `place` or at its end."""
+        from trainmon.tui.screens.log import LogScreen
+
         if not isinstance(self.screen, LogScreen):
             self.push_screen(LogScreen(run_id, place))
 
     def open_help(self, asked_on: str) -> None:
         """The keys."""
+        from trainmon.tui.screens.help import HelpScreen
+
         self.push_screen(HelpScreen(asked_on))
 
     def open_compare(self) -> None:
         """The pinned runs that are still there; at least two."""
+        from trainmon.tui.screens.compare import CompareScreen
+
         there = tuple(run_id for run_id in self.pins if run_id in self._by_id)
         if len(there) < 2:
             pin, compare = (self.key_map.shown(name) for name in ("pin", "compare"))
@@ -78,21 +79,31 @@ class OpeningApp(RememberingApp):
 
     def open_alerts(self) -> None:
         """The episodes of all runs."""
+        from trainmon.tui.screens.alerts import AlertsScreen
+
         if not self._return_to(lambda screen: isinstance(screen, AlertsScreen)):
             self.push_screen(AlertsScreen())
 
     def open_layers(self, run_id: RunId) -> None:
         """Layer by step."""
+        from trainmon.tui.screens.layers import LayersScreen
+
         self.push_screen(LayersScreen(run_id))
 
     def open_experts(self, run_id: RunId) -> None:
         """The load of each expert."""
+        from trainmon.tui.screens.experts import ExpertsScreen
+
         self.push_screen(ExpertsScreen(run_id))
 
     def open_inventory(self, run_id: RunId) -> None:
         """What the run logs."""
+        from trainmon.tui.screens.inventory import InventoryScreen
+
         self.push_screen(InventoryScreen(run_id))
 
     def open_signals(self, run_id: RunId) -> None:
         """Every signal of the run."""
+        from trainmon.tui.screens.signals import SignalsScreen
+
         self.push_screen(SignalsScreen(run_id))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from trainmon.monitor.log_search import LogSearch
-from trainmon.monitor.snapshot import FleetSnapshot
+if TYPE_CHECKING:
+    from trainmon.monitor.log_search import LogSearch
+    from trainmon.monitor.snapshot import FleetSnapshot
 
 
 class SnapshotSource(Protocol):

@@ -295,7 +295,7 @@ async def goes_back(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -
     deep = len(app.screen_stack)
     await pilot.press(key)
     await pilot.pause()
-    assert len(app.screen_stack) == max(2, deep - 1)
+    assert len(app.screen_stack) == max(1, deep - 1)
     assert isinstance(app.screen, MonitorScreen)
 
 

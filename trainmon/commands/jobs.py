@@ -27,9 +27,14 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def job_watch_of(no_slurm: bool, pid: int | None) -> Jobs:
     """Who says what the runs' jobs do. Raises UsageError when there is no process `pid`."""
-    if pid is not None and not Path(f"/proc/{pid}").is_dir():
-        raise click.BadParameter(f"there is no process {pid} on this machine", param_hint="--pid")
-    from trainmon.monitor.judge import job_watch
+    require_process(pid)
+    from trainmon.monitor.slurm.everywhere import Jobs
     from trainmon.tails.clock import SystemClock
 
-    return job_watch(SystemClock(), is_on=not no_slurm, pid=pid)
+    return Jobs(SystemClock(), is_on=not no_slurm, pid=pid)
+
+
+def require_process(pid: int | None) -> None:
+    """Raises UsageError when there is no process `pid`; None stands for any."""
+    if pid is not None and not Path(f"/proc/{pid}").is_dir():
+        raise click.BadParameter(f"there is no process {pid} on this machine", param_hint="--pid")

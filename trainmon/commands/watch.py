@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,13 @@ import click
 from trainmon.commands import completing
 from trainmon.commands.alert_options import alert_options, config_of_user, wanted_by
 from trainmon.commands.common import epilog, fail, keep_history, say_problems_of, stop_printing
-from trainmon.commands.jobs import job_options, job_watch_of
+from trainmon.commands.jobs import job_options, job_watch_of, require_process
 from trainmon.commands.options import history_option, limit_options, limits_of, quiet_option
 from trainmon.commands.reach import ssh_options
 from trainmon.commands.terminal_options import set_pace, terminal_options
 
 if TYPE_CHECKING:
+    from trainmon.monitor.late_session import LateMonitor
     from trainmon.monitor.session import Monitor
     from trainmon.monitor.sinks.settings import AlertSettings
     from trainmon.monitor.slurm.everywhere import Jobs
@@ -84,7 +86,8 @@ def watch(
     limits = limits_of(threshold, window)
     config = config_of_user()
     alerts = wanted_by(config, alert_flags)
-    jobs = job_watch_of(no_slurm, pid)
+    require_process(pid)
+    jobs = partial(job_watch_of, no_slurm, pid)
     if headless:
         from trainmon.monitor.headless import run_headless
         from trainmon.monitor.sinks.base import SinkError
@@ -104,7 +107,7 @@ def watch(
                 quiet=quiet,
                 until_idle_s=until_idle,
                 prometheus=prometheus,
-                jobs=jobs,
+                jobs=jobs(),
                 on_end=ended,
                 alerts=alerts,
             )
@@ -134,29 +137,37 @@ def _say_why(runs: Sequence[RunSnapshot]) -> None:
 def show(
     targets: list[str],
     limits: Thresholds,
-    jobs: Jobs | None = None,
+    jobs: Callable[[], Jobs] | None = None,
     on_end: Callable[[Sequence[RunSnapshot]], None] | None = None,
     config: UserConfig | None = None,
     alerts: AlertSettings | None = None,
     awaited: str = "",
 ) -> None:
-    """Opens the screens on `targets`, until they are left. `jobs`: who says what the runs' jobs do; `on_end`: is given
-    the runs as they were at last; `config`: the user's, read where it is not given; `alerts`: who is told of what;
-    `awaited`: what to say while no run is there, where some are sure to come."""
+    """Opens the screens on `targets`, until they are left. `jobs`: makes who says what the runs' jobs do; `on_end`: is
+    given the runs as they were at last; `config`: the user's, read where it is not given; `alerts`: who is told of
+    what; `awaited`: what to say while no run is there, where some are sure to come."""
     set_pace()
-    from trainmon.monitor.session import Monitor
-    from trainmon.tails.stdin_source import take_stdin
+    from trainmon.monitor.late_session import LateMonitor
 
     stdin_fd = 0
     if "-" in targets:
+        from trainmon.tails.stdin_source import take_stdin
+
         try:
             stdin_fd = take_stdin()
         except OSError as error:
             fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
-    session = Monitor(targets, cwd=Path.cwd(), limits=limits, stdin_fd=stdin_fd, jobs=jobs, previews=True)
+    cwd = Path.cwd()
+
+    def make() -> Monitor:
+        from trainmon.monitor.session import Monitor  # as much code again as the screens: they are painted before it
+
+        wanted = jobs() if jobs is not None else None
+        return Monitor(targets, cwd=cwd, limits=limits, stdin_fd=stdin_fd, jobs=wanted, previews=True)
+
+    session = LateMonitor(make)
     app = _app_on(session, config or config_of_user(), alerts)
-    app.awaited = awaited
-    session.start()
+    app.awaited, app.when_painted = awaited, session.start
     try:
         app.run()
     finally:
@@ -169,7 +180,7 @@ def show(
         sys.exit(app.return_code if app.return_code > 128 else 2)
 
 
-def _app_on(session: Monitor, config: UserConfig, alerts: AlertSettings | None) -> TrainmonApp:
+def _app_on(session: LateMonitor, config: UserConfig, alerts: AlertSettings | None) -> TrainmonApp:
     """The screens, with the user's keys, and with whoever is to be told of alerts."""
     from trainmon.tui.app import TrainmonApp
     from trainmon.tui.keymap import key_map_of

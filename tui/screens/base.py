@@ -207,7 +207,7 @@ class MonitorScreen(Screen[None]):
 
     def go_back(self) -> None:
         """One screen back, where there is one; screens with something to take off do that first."""
-        if len(self.app.screen_stack) > 2:
+        if len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
     def action_help(self) -> None:
