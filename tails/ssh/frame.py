@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trainmon.tails.quick_dataclass import dataclass
 
 HEADER_BYTES = 20
-MAX_PAYLOAD_BYTES = 2 << 20
+MAX_PAYLOAD_BYTES = 4 << 20
 
 _HEADER = re.compile(rb"([A-Za-z]) ([0-9a-f]{8}) ([0-9a-f]{8})\n")
 _SPECIAL = re.compile(rb"[^A-Za-z0-9_./+=:,@-]")
