@@ -201,8 +201,7 @@ class Memory(Detector):
         if not reaches:
             if known is not None and slope == 0:
                 series.creep = None
-                what = "memory no longer grows"
-                found.append((row, finding("recover", "memory_creep", series.key, known, at, what)))
+                found.append((row, finding("recover", "memory_creep", series.key, known, at, series.creep_words)))
             return
         series.creep_words = _creep_words(slope, until, at.step, capacity)
         series.creep_detail = {"full_at_step": at.step + until, "slope_per_step": slope}

@@ -29,6 +29,7 @@ class MemoryLevel:
         self.first: Place | None = None
         self.severity: Severity | None = None
         self.share = 0.0
+        self.what = ""
 
     def take(self, at: Place, share: float, row: int, found: Found) -> None:
         """One more value, as a share of the capacity."""
@@ -44,8 +45,8 @@ class MemoryLevel:
         severity = self._level(share)
         if severity is not None and (self.severity is None or severity > self.severity):
             action: Action = "open" if self.severity is None else "grow"
-            self.severity = severity
-            found.append((row, self._said(action, severity, at)))
+            self.severity, self.what = severity, self._words(at)
+            found.append((row, finding(action, "memory_high", self.key, severity, at, self.what, first=self.first)))
 
     def _level(self, share: float) -> Severity | None:
         if self.high_run >= LASTING:
@@ -56,19 +57,18 @@ class MemoryLevel:
         self.high_run = 0
         self.low_run += 1
         if self.severity is not None and self.low_run >= LASTING:
-            found.append((row, finding("recover", "memory_high", self.key, Severity.WARN, at, "memory is down")))
+            found.append((row, finding("recover", "memory_high", self.key, self.severity, at, self.what)))
             self.severity = None
 
-    def _said(self, action: Action, severity: Severity, at: Place) -> Finding:
-        what = f"memory stands at {self.share:.0%} of the device since step {(self.first or at).step:.15g}"
+    def _words(self, at: Place) -> str:
         if self.high_run < LASTING and self.high_run < self.values:
-            what = f"memory reached {self.share:.0%} of the device at step {at.step:.15g}"
-        return finding(action, "memory_high", self.key, severity, at, what, first=self.first)
+            return f"memory reached {self.share:.0%} of the device at step {at.step:.15g}"
+        return f"memory stands at {self.share:.0%} of the device since step {(self.first or at).step:.15g}"
 
     def finish(self, top: Place | None, last: Place | None) -> list[Finding]:
         """An open one reaches to the highest and to the newest value; few values that are all high are told."""
         if self.severity is not None:
-            return [finding("grow", "memory_high", self.key, self.severity, at, "") for at in (top, last) if at]
+            return [finding("grow", "memory_high", self.key, self.severity, at, self.what) for at in (top, last) if at]
         if top is None or not self.values or self.high_run < self.values:
             return []
-        return [self._said("open", Severity.WARN, top)]
+        return [finding("open", "memory_high", self.key, Severity.WARN, top, self._words(top), first=self.first)]

@@ -99,6 +99,11 @@ CASES = (
         lambda p: _loss(p, p.late(1.0, 1.08)),
         (Told("loss.shift", "level_shift", "loss.train", slack=8, recovered=None),),
     ),
+    Case(
+        "a jump while the loss still falls steeply",
+        lambda p: p.base(loss=p.noisy(1.9 + 60.0 * (p.i + 30.0) ** -0.6, 0.008) * p.only(90, 92, 1.8)),
+        (Told("loss.spike", "spike", "loss.train", first=91, recovered=True, worst=(91, 93)),),
+    ),
     Case("loss drift", _drift, (Told("loss.drift", "drift", "loss.train", first=501, slack=100),)),
     Case(
         "divergence",

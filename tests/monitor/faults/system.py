@@ -90,6 +90,11 @@ CASES = (
         head=CONFIG,
     ),
     Case(
+        "memory is nearly full in a single value",
+        lambda p: p.base() | {"perf/memory_allocated_pct": 70 + 0.1 * np.minimum(p.i % 7, 3) + 28 * (p.i == AT)},
+        (Told("sys.memory", "memory_high", "sys.memory_share", recovered=True, says=("reached 98%",)),),
+    ),
+    Case(
         "memory is nearly full",
         lambda p: p.base() | {"perf/max_memory_allocated_gib": p.noisy(p.late(60, 74), 0.0005)},
         (Told("sys.memory", "memory_high", "sys.peak_memory", slack=5),),

@@ -86,3 +86,22 @@ def test_a_restart_whose_loss_stands_higher(tmp_path: Path) -> None:
     rewarm = next(check for check in run.checks if check.id == "run.rewarm")
     assert rewarm.verdict is Verdict.WARN
     assert "601" in rewarm.what
+
+
+def test_a_run_that_stood_still_for_hours_and_went_on(tmp_path: Path) -> None:
+    path = tmp_path / "out.log"
+    later = [line.replace("2026-03-01 10:", "2026-03-01 14:") for line in said(601, 1100, Plan(0))]
+    path.write_text("\n".join([*said(1, N, Plan(0)), *later]) + "\n")
+    run = judged(path)
+    (stall,) = [one for one in run.episodes if one.kind == "stall"]
+    assert (stall.severity, stall.first_step, stall.recovered) == (Severity.WARN, 600, True)
+    assert "nothing was logged for 4 h 0 min after step 600" in stall.what
+    assert not any(incident.pages for incident in run.incidents)
+
+
+def test_a_job_that_was_stopped_while_it_hung(tmp_path: Path) -> None:
+    path = tmp_path / "out.log"
+    path.write_text("\n".join([*said(1, N, Plan(0)), f"2026-03-01 18:00:00 | {CANCELLED} TIME LIMIT ***"]) + "\n")
+    run = judged(path)
+    assert run.state is State.TIME_LIMIT
+    assert any(one.kind == "stall" and "then the job was stopped" in one.what for one in run.episodes)
