@@ -29,7 +29,6 @@ class MemoryLevel:
         self.first: Place | None = None
         self.severity: Severity | None = None
         self.share = 0.0
-        self.what = ""
 
     def take(self, at: Place, share: float, row: int, found: Found) -> None:
         """One more value, as a share of the capacity."""
@@ -45,8 +44,10 @@ class MemoryLevel:
         severity = self._level(share)
         if severity is not None and (self.severity is None or severity > self.severity):
             action: Action = "open" if self.severity is None else "grow"
-            self.severity, self.what = severity, self._words(at)
-            found.append((row, finding(action, "memory_high", self.key, severity, at, self.what, first=self.first)))
+            self.severity = severity
+            found.append(
+                (row, finding(action, "memory_high", self.key, severity, at, self._words(at), first=self.first))
+            )
 
     def _level(self, share: float) -> Severity | None:
         if self.high_run >= LASTING:
@@ -57,7 +58,7 @@ class MemoryLevel:
         self.high_run = 0
         self.low_run += 1
         if self.severity is not None and self.low_run >= LASTING:
-            found.append((row, finding("recover", "memory_high", self.key, self.severity, at, self.what)))
+            found.append((row, finding("recover", "memory_high", self.key, self.severity, at, "")))
             self.severity = None
 
     def _words(self, at: Place) -> str:
@@ -68,7 +69,7 @@ class MemoryLevel:
     def finish(self, top: Place | None, last: Place | None) -> list[Finding]:
         """An open one reaches to the highest and to the newest value; few values that are all high are told."""
         if self.severity is not None:
-            return [finding("grow", "memory_high", self.key, self.severity, at, self.what) for at in (top, last) if at]
+            return [finding("grow", "memory_high", self.key, self.severity, at, "") for at in (top, last) if at]
         if top is None or not self.values or self.high_run < self.values:
             return []
         return [finding("open", "memory_high", self.key, Severity.WARN, top, self._words(top), first=self.first)]

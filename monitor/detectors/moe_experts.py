@@ -105,8 +105,7 @@ class Experts:
         at = place(frame, row, float(len(dead)))
         if not dead:
             if self.opened:
-                what = "every expert has load again"
-                found.append((row, finding("recover", "dead_experts", self.key, self.severity, at, what)))
+                found.append((row, finding("recover", "dead_experts", self.key, self.severity, at, "")))
             self.opened, self.severity = False, Severity.WARN
             return
         severity = Severity.FAIL if len(dead) >= self.fail * experts and len(dead) > 1 else Severity.WARN

@@ -77,3 +77,17 @@ def test_skipped_steps_now_and_then_are_normal_and_many_are_not() -> None:
     scale = np.full(2000, 65536.0)
     scale[1500:] = 1.0
     assert run(LossScale, [healthy(RunSpec(steps=2000, extra={SignalKey("optim.loss_scale"): scale}))]).loud
+
+
+def test_experts_that_come_back_are_still_named() -> None:
+    rng = np.random.default_rng(32)
+    loads = {
+        SignalKey("moe.load", (("expert", str(e)), ("layer", "0"))): 1000 * np.exp(0.1 * rng.normal(size=1000))
+        for e in range(8)
+    }
+    starved = loads[SignalKey("moe.load", (("expert", "3"), ("layer", "0")))]
+    starved[300:700] = 0.0
+    told = run(MoeBalance, [healthy(RunSpec(steps=1000, seed=32, extra=loads))], moe=True)
+    (dead,) = [e for e in told.loud if e.kind == "dead_experts"]
+    assert (dead.first_step, dead.recovered) == (301, True)
+    assert "layer 0 (3)" in dead.what
