@@ -42,8 +42,9 @@ _ORDINAL = re.compile(r"第\s*(\d[\d,]*)(?:\s*/\s*(\d+))?\s*(步|次迭代|轮|�
 _WIDE = str.maketrans(
     {"：": ": ", "，": ", ", "；": "; ", "＝": "=", "（": "(", "）": ")", "％": "%", "｜": "|", "、": ", "}
 )
+WIDE_COLON = "："
 _WIDE_VALUE = re.compile(r"[A-Za-z\d]\s?[：＝]\s?[-+.\dnN]")  # 训练 Loss：2.5
-TOKENS = ("：".encode(), "＝".encode(), *(word.encode() for word, _ in _PAIRS), "第".encode())
+TOKENS = (*(word.encode() for word, _ in _PAIRS), "第".encode())
 
 
 def in_english(text: str) -> str:

@@ -20,7 +20,7 @@ from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.folded import Folds
-from trainmon.tails.formats.foreign import in_english
+from trainmon.tails.formats.foreign import WIDE_COLON, in_english
 from trainmon.tails.formats.interest import DIALECT_BITS, FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.places import DIGITS, Loose, Outlines, Places
@@ -299,7 +299,8 @@ class Stdout(LineFormat):
         sink, offset, line_no = self._sink, line.offset, line.line_no
         interest = interest_of(line.text.lower().encode("utf-8", "replace"))
         is_record = is_foreign = False
-        if interest & FOREIGN and (english := in_english(line.text)) != line.text:
+        may_be_foreign = interest & FOREIGN or (interest & METRICS and WIDE_COLON in line.text)
+        if may_be_foreign and (english := in_english(line.text)) != line.text:
             is_foreign, said = True, line
             line, interest = replace(line, text=english), interest_of(english.lower().encode("utf-8", "replace"))
         sink.newest_template, sink.bar_kind, sink.is_telling = None, BarKind.NONE, False
