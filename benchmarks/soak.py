@@ -34,6 +34,9 @@ from trainmon.tails.tail import Tail
 TICK_S = 600.0
 INTERVAL_S = 30.0
 DAY_S = 86400.0
+# What is remembered by number is full by then: at a record in 30 s 2,000 lines and 1,024 to 2,048 points within the
+# first day, the 4,096 losses (and a quarter more between two clearings) that a resume is held against in the second.
+WARM_DAYS = 2
 AWAY_S = 1800.0
 
 
@@ -189,6 +192,7 @@ def soak(folder: Path, days: float, runs: int) -> Soak:
         held_today = max(held_today, held_now, key=lambda one: one.rss_mib)
         if tick % max(int(DAY_S / TICK_S), 1) == 0 or tick == ticks:
             found.days.append(held_today)
+            print(f"day {len(found.days)}: {held_today}", flush=True)
             held_today = held_now
     for trainer in trainers:
         trainer.come_back()
@@ -227,6 +231,9 @@ def main() -> None:
     for line in (*found.miscounted, *found.lost[:5], *found.doubled[:5]):
         print("  ", line)
     print("most MiB of each day:", *(f"{day.rss_mib:.1f}" for day in found.days))
+    settled = [day.rss_mib for day in found.days[WARM_DAYS - 1 :]]
+    if len(settled) > 1:
+        print(f"from day {WARM_DAYS} on {max(settled) / min(settled):.3f}x from the least to the most (target 1.05)")
     for what in ("threads", "descriptors", "watches", "children"):
         print(f"{what} by day:", *(getattr(day, what) for day in found.days))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,7 @@ class CoSeries:
     def __init__(self, detectors: list[Detector]) -> None:
         self._detector = next((found for found in detectors if isinstance(found, CoSpike)), None)
         self._count = 0
-        self._points: list[tuple[float, float, float, int]] = []
+        self._steps, self._times, self._counts, self._attempts = (array("d") for _ in range(4))
 
     def add(self, frame: Frame) -> None:
         """To be called after the detectors saw `frame`."""
@@ -31,14 +32,21 @@ class CoSeries:
         rows, self._detector.matched = self._detector.matched, []
         for row in rows:
             self._count += 1
-            self._points.append((float(frame.steps[row]), float(frame.times[row]), float(self._count), frame.attempt))
-        del self._points[:-_KEPT]
+            point = (frame.steps[row], frame.times[row], self._count, frame.attempt)
+            for part, value in zip(self._parts, point, strict=True):
+                part.append(float(value))
+        for part in self._parts:
+            del part[:-_KEPT]
+
+    @property
+    def _parts(self) -> tuple[array[float], ...]:
+        return self._steps, self._times, self._counts, self._attempts
 
     def view(self) -> SeriesView | None:
         """The cumulative count; None while there was no co-spike."""
-        if not self._points:
+        if not self._count:
             return None
-        steps, times, counts, attempts = (np.array(part) for part in zip(*self._points, strict=True))
+        steps, times, counts = (np.array(part) for part in (self._steps, self._times, self._counts))
         return SeriesView(
             self.key,
             "steps",
@@ -46,7 +54,7 @@ class CoSeries:
             counts,
             counts,
             counts,
-            attempts,
+            np.array(self._attempts, np.int64),
             np.empty(0),
             len(steps),
             float(counts[-1]),
