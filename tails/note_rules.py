@@ -168,9 +168,9 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.ERROR,
         "childfailederror|(exitcode: |exits with return code|exited with |failed with exit status"
-        "|destroy_process_group",
-        r"ChildFailedError|\(exitcode: -?[1-9]|exits with return code = -?[1-9]|exited with (?:exit )?code -?[1-9]"
-        r"|failed with exit status -?[1-9]|destroy_process_group\(\) was not called",
+        "|destroy_process_group|error executing job with",
+        r"ChildFailedError|^Error executing job with overrides|\(exitcode: -?[1-9]|exits with return code = -?[1-9]"
+        r"|exited with (?:exit )?code -?[1-9]|failed with exit status -?[1-9]|destroy_process_group\(\) was not called",
         teardown=True,
     ),
     _rule(

@@ -54,8 +54,8 @@ _TELLING: Final = (
 _START_UP: Final = ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError")
 _GOT_SIGNAL = re.compile(r"SignalException: .*got signal: (\d+)")
 _WORKER_FAILED = re.compile(
-    r"ChildFailedError|\(exitcode: -?[1-9]|exits with return code = -?[1-9]|exited with (?:exit )?code -?[1-9]"
-    r"|failed with exit status -?[1-9]"
+    r"ChildFailedError|^Error executing job with overrides|\(exitcode: -?[1-9]|exits with return code = -?[1-9]"
+    r"|exited with (?:exit )?code -?[1-9]|failed with exit status -?[1-9]"
 )
 _ABORT = re.compile(r"\bAborted\b|\bSIGABRT\b")
 _SIGNALS = {1: NoteKind.SIGHUP, 2: NoteKind.KEYBOARD_INTERRUPT, 9: NoteKind.SIGKILL, 15: NoteKind.SIGTERM}

@@ -110,6 +110,11 @@ def test_a_drivers_last_words(said: str) -> None:
     assert kinds(read(said + "\n"), teardown=False) == ["error"]
 
 
+def test_hydra_says_that_a_job_failed_and_not_why() -> None:
+    said = "[2025-10-31 05:07:11,062][__main__][ERROR] - Error executing job with overrides: ['a=1']\n"
+    assert kinds(read(said), teardown=True) == ["error"]
+
+
 def test_a_checkpoint_tells_its_updates() -> None:
     text = "step 9165 loss 2.5\nsaved checkpoint ckpt/checkpoint28.pt (epoch 28 @ 9165 updates, score 9.3)\n"
     (note,) = [note for note in read(text).notes if note.kind.value == "checkpoint_saved"]
