@@ -22,6 +22,7 @@ from trainmon.tails.read_once import is_one_large_file, open_source, read_all
 from trainmon.tails.reader import IntakeItem, Lines, Reader, Source
 from trainmon.tails.run_owners import RunOwners
 from trainmon.tails.searches import by_host, may_find_more, together
+from trainmon.tails.shared_settings import SharedSettings
 from trainmon.tails.stdin_items import stdin_items
 from trainmon.tails.stdin_source import StdinTail
 from trainmon.tails.worker_top import in_words
@@ -81,6 +82,7 @@ class Intake:
         self._targets = known.targets if known is not None else tuple(source)  # type: ignore[arg-type]
         self._cwd = known.cwd if known is not None else (cwd or Path.cwd())
         self._owners = RunOwners(self._cwd)
+        self._settings = SharedSettings()
         self._found: dict[Address | None, Discovery] = {}
         self._failures: dict[str, str] = {}  # of threads of its own: what they did -> one line
         self._parts = by_host(self._targets, self._cwd)
@@ -140,7 +142,7 @@ class Intake:
                 items.append(self._queue.get_nowait())
         except queue.Empty:
             pass
-        return [item for item in items if item is not None]
+        return self._settings.told(item for item in items if item is not None)
 
     def read_histories(self) -> None:
         """Logs whose preview was given are read as well; none is before this is called."""
@@ -230,7 +232,9 @@ class Intake:
             self._found[address] = found
             self.discovery = together(self._found, self._parts, self._targets, self._cwd)
             for run in found.runs:
-                name, fresh = self._owners.take(run, self._move)
+                name, fresh, shared = self._owners.take(run, self._move)
+                for file in shared:
+                    self._settings.share(file.path, name)
                 for file in fresh:
                     if file.path == STDIN:
                         self._start_stdin(name)

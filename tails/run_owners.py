@@ -24,8 +24,9 @@ class RunOwners:
         """The files of these runs."""
         return frozenset(path for path, name in self._owner.items() if name in names)
 
-    def take(self, run: RunFiles, move: Callable[[Path, Path], None]) -> tuple[str, list[RunFile]]:
-        """The name under which `run`, as a search found it, is known, and those of its files that are new.
+    def take(self, run: RunFiles, move: Callable[[Path, Path], None]) -> tuple[str, list[RunFile], list[RunFile]]:
+        """The name under which `run`, as a search found it, is known; those of its files that nobody owns yet; and the
+        settings that it inherits from now on, and that another run owns.
 
         `move` is called for a checkpoint's state with the path of the older one that it takes the place of.
         """
@@ -36,9 +37,11 @@ class RunOwners:
             self.runs[name] = RunFiles(name, run.target, ())
         fresh = [file for file in fresh if not self._supersedes(name, run, file, move)]
         known = self.runs[name]
-        self.runs[name] = RunFiles(name, known.target, known.files + tuple(fresh))
+        has = {file.path for file in (*known.files, *fresh)}
+        shared = [file for file in run.files if file.role == "config" and file.path not in has]
+        self.runs[name] = RunFiles(name, known.target, (*known.files, *fresh, *shared))
         self._owner.update((file.path, name) for file in fresh)
-        return name, fresh
+        return name, fresh, shared
 
     def _known_name(self, run: RunFiles) -> str | None:
         logs = [file.path for file in run.files if file.role != "config"]

@@ -15,6 +15,8 @@ from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, Note, NoteKind
 
 _ENOUGH: Final = 2  # pauses of one kind, before the next one is expected
+_NEWEST: Final = 8
+_APART: Final = 2.0  # records, from one pause to the next
 _UNSTEADY: Final = 0.25  # distances between pauses may differ by this share and still be a rhythm
 
 
@@ -59,7 +61,15 @@ def expected_pause(
         word = "at a checkpoint of this run" if state is State.CHECKPOINTING else "at an evaluation of this run"
         if found := _due(known, last_step, stride, state, word):
             return found
+    if _is_its_pace(rest, stride):
+        return None
     return _due(rest, last_step, stride, State.CHECKPOINTING, "at such steps of this run (saving or evaluating)")
+
+
+def _is_its_pace(pauses: Sequence[Pause], stride: float) -> bool:
+    """Whether the pauses of which nothing speaks follow each other record by record: the run has become slow."""
+    steps = np.unique(np.array([pause.step for pause in pauses]))
+    return len(steps) >= _ENOUGH and median(np.diff(steps[-_NEWEST:])) < _APART * stride
 
 
 def _steps_of(steps: Iterable[float | None]) -> FloatArray:

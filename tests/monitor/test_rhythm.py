@@ -60,6 +60,17 @@ def test_a_pause_is_expected_where_the_rhythm_puts_the_next_one() -> None:
     assert expected_pause(pauses, [], {}, 90.0, 1.0) is None
     assert expected_pause(pauses, [], {}, 75.0, 1.0) is None
     assert expected_pause(pauses[:1], [], {}, 50.0, 1.0) is None
+
+
+def test_a_run_that_has_become_slow_makes_no_pauses() -> None:
+    """Each record takes long, and nothing says that something is saved or evaluated."""
+    pauses = [Pause(float(step), 6.0) for step in range(101, 109)]
+    assert expected_pause(pauses, [], {}, 109.0, 1.0) is None
+    apart = [Pause(10.0 * step, 6.0) for step in range(1, 9)]
+    assert expected_pause(apart, [], {}, 90.0, 10.0) is None
+    found = expected_pause(apart, [], {}, 90.0, 1.0)
+    assert found is not None
+    assert found.state is State.CHECKPOINTING
     evaluating = expected_pause(pauses, [], evaluated(25.0, 50.0, 75.0), 100.0, 1.0)
     assert evaluating is not None
     assert evaluating.state is State.EVALUATING

@@ -106,6 +106,34 @@ def test_a_file_that_is_not_there_yet_is_told_of_and_then_read(tmp_path: Path, s
     assert items[-1].status.problem == ""
 
 
+def test_settings_above_hold_for_every_run_below(
+    tmp_path: Path, start: Callable[..., Taker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for one that is found later, and when they change."""
+    monkeypatch.setattr(intake_module, "RESCAN_S", 0.1)
+    tmp_path.chmod(0o755)
+    settings = tmp_path / "trainmon.toml"
+    settings.write_text("first")
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.log").write_text(rows(0, 3))
+    taker = start(["."], cwd=tmp_path)
+
+    def told(content: bytes) -> set[str]:
+        return {item.run_name for item in taker.items if item.config == content}
+
+    taker.until(lambda _: told(b"first") == {"a", "b"})
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "train.log").write_text(rows(0, 3))
+    taker.until(lambda _: told(b"first") == {"a", "b", "c"})
+    settings.write_text("second, of another length")
+    taker.until(lambda _: told(b"second, of another length") == {"a", "b", "c"})
+    for name in "ab":  # before the first record
+        roles = [item.role for item in taker.items if item.run_name == name]
+        assert roles[0] == "config"
+    assert all(settings in {file.path for file in run.files} for run in taker.intake.runs)
+
+
 def test_the_next_checkpoint_goes_on_where_the_last_ended(
     tmp_path: Path, start: Callable[..., Taker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
