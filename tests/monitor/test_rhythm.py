@@ -60,6 +60,9 @@ def test_a_pause_is_expected_where_the_rhythm_puts_the_next_one() -> None:
     assert expected_pause(pauses, [], {}, 90.0, 1.0) is None
     assert expected_pause(pauses, [], {}, 75.0, 1.0) is None
     assert expected_pause(pauses[:1], [], {}, 50.0, 1.0) is None
+    evaluating = expected_pause(pauses, [], evaluated(25.0, 50.0, 75.0), 100.0, 1.0)
+    assert evaluating is not None
+    assert evaluating.state is State.EVALUATING
 
 
 def test_a_run_that_has_become_slow_makes_no_pauses() -> None:
@@ -71,9 +74,6 @@ def test_a_run_that_has_become_slow_makes_no_pauses() -> None:
     found = expected_pause(apart, [], {}, 90.0, 1.0)
     assert found is not None
     assert found.state is State.CHECKPOINTING
-    evaluating = expected_pause(pauses, [], evaluated(25.0, 50.0, 75.0), 100.0, 1.0)
-    assert evaluating is not None
-    assert evaluating.state is State.EVALUATING
 
 
 def test_pauses_without_a_rhythm_promise_nothing() -> None:
