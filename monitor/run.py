@@ -30,6 +30,7 @@ _OF_RANK: Final = {
 # What only a training step logs; rows that hold one move the step counter. Else the best there is does.
 _TRAINING = ("loss.", "grad.", "optim.", "reward.", "policy.", "count.")
 _NO_METRIC = ("progress.", "device", "host")
+_NEVER_ZERO: Final = ("eval.nll", "eval.perplexity")
 _BESIDE: Final = 3
 _NEVER: Final = 4
 _NOT_KEPT: Final = 5
@@ -253,6 +254,7 @@ class SourceReader:
             if column.tier == self._tier and column.tier < _NEVER:
                 primary |= logged
         rows.primary = primary
+        _drop_placeholders(rows)
         return rows
 
     @staticmethod
@@ -267,6 +269,16 @@ class SourceReader:
 
 
 _NEVER_NEGATIVE = frozenset(("sys.mfu",))  # nanoGPT and llm.c print -100% while they cannot tell it
+
+
+def _drop_placeholders(rows: Rows) -> None:
+    """A held-out loss of exactly 0 beside a training step's numbers stands for none: something had to be written."""
+    for key in [key for key in rows.columns if key.signal in _NEVER_ZERO]:
+        zero = rows.primary & (rows.columns[key] == 0.0)
+        if zero.any():
+            rows.columns[key] = np.where(zero, np.nan, rows.columns[key])
+            if key in rows.marks:
+                rows.marks[key] = np.where(zero, Mark.ABSENT, rows.marks[key]).astype(np.uint8)
 
 
 def _logged(block: Block, raw: str, where: slice) -> BoolArray:

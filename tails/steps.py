@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +47,16 @@ _WEAK_BY_RANK: tuple[tuple[str, ...], ...] = (
         *("consumed_samples", "samples_seen", "num_samples_seen", "n_samples_seen", "consumed_tokens", "tokens_seen"),
         *("n_tokens_seen", "num_tokens_seen", "num_input_tokens_seen", "train_tokens_seen", "totalenvsteps"),
         *("total_env_steps", "env_steps", "total_timesteps", "timesteps", "timestep", "examples_seen"),
+        *("environment_steps", "total_environment_steps"),
         *("num_env_steps_sampled_lifetime", "timesteps_total", "num_env_steps_sampled", "agent_timesteps_total"),
         *("cumulative_examples", "cumulative_tokens", "cumulative_samples", "total_tokens_processed", "samples_count"),
     ),
     ("batch", "batches", "batch_idx", "batch_num", "batch_number", "batch_id", "minibatch", "micro_step", "microstep"),
     ("total_tokens", "tokens", "samples", "num_samples", "examples", "total_samples", "num_steps", "n_steps"),
-    ("round", "episode", "episodes", "num_episodes", "n_episodes", "generation", "cycle", "i", "idx", "index"),
+    (
+        *("round", "episode", "episodes", "num_episodes", "n_episodes", "generation", "cycle", "i", "idx", "index"),
+        *("rollout", "rollouts", "tick", "episode_num", "episode_number", "round_num", "round_number"),
+    ),
     ("epoch", "epochs", "epoch_number", "epoch_num", "current_epoch", "cur_epoch", "epoch_idx", "train_epoch"),
 )
 _RANK = {name: float(rank) for rank, names in enumerate(_BY_RANK) for name in names}
@@ -182,11 +187,12 @@ class StepChooser:
         mine = self._candidates(values)
         if not mine or self.key:
             return bool(self.key)
-        for record in (values, *following):
+        for at, record in enumerate((values, *following)):
             strong = [key for key in self._candidates(record) if (step_rank(key) or 0.0) < WEAK_RANK]
             if strong:
-                self.key = strong[0]
-                return True
+                key = _moving(strong, record, following[at:], is_all=final or len(following) >= self.LOOK_AHEAD)
+                self.key = key or ""
+                return True if key is not None else None
         for key in mine:
             rising = _rises(key, values, following)
             if rising is None and not final and len(following) < self.LOOK_AHEAD:
@@ -207,6 +213,27 @@ def _could_be_step(key: str, value: float | None) -> bool:
     if value is None or not math.isfinite(value):
         return False
     return value == int(value) or (step_rank(key) or 0.0) >= WEAK_RANK
+
+
+def _moving(keys: Sequence[str], values: Values, following: Sequence[Values], *, is_all: bool) -> str | None:
+    """The first of the `keys` that does not stand still while another one rises from each record to the next (how many
+    steps each iteration takes is no step); None when more must be seen to tell. `is_all`: there is no more to see.
+
+    >>> rows = [{"train_steps": 300.0, "iteration": float(i)} for i in (12, 13, 14)]
+    >>> _moving(["train_steps", "iteration"], rows[0], rows[1:], is_all=True)
+    'iteration'
+    """
+    best, *others = keys
+    behind = [record for record in following if all(record.get(key) is not None for key in keys)]
+    if not others or any(record[best] != values[best] for record in behind):
+        return best
+    if not is_all:
+        return None
+    for other in others if len(behind) > 1 else ():
+        counted = [record[other] or 0.0 for record in (values, *behind)]
+        if all(a < b for a, b in pairwise(counted)):
+            return other
+    return best
 
 
 def _rises(key: str, values: Values, following: Sequence[Values]) -> bool | None:

@@ -16,7 +16,9 @@ _LABELS = word_set(
     "method model model_name task task_name source dataset domain subset_name rank worker "
     "config setting condition arch architecture algorithm algo agent model_size width depth"
 )
-_MEASURES = word_set("loss nll ppl perplexity accuracy acc bpb")
+_MEASURES = word_set("loss losses nll ppl perplexity accuracy acc bpb")
+_SPLITS = word_set("train training val valid validation test testing eval dev")
+INDEX = "index"
 _TYPE_OF_NAME = ("metric_type", "group", "category")
 
 
@@ -69,6 +71,8 @@ class Header:
 
 def _names(fields: list[str]) -> list[str]:
     """The columns' own names; a name that comes twice gets a number, the bounds beside a mean are left out."""
+    if len(fields) > 1 and not fields[0] and INDEX not in fields:
+        fields = [INDEX, *fields[1:]]  # a data frame's
     known = set(fields)
     names: list[str] = []
     count: dict[str, int] = {}
@@ -88,6 +92,7 @@ def named_by_file(fields: list[str], source: str) -> list[str]:
     >>> named_by_file(["Wall time", "Step", "Value"], "logs/run-a-tag-train_loss.csv")
     ['Wall time', 'Step', 'train_loss']
     """
+    fields = losses_by_file(fields, source)
     beside = [field for field in fields if field.lower() != "value"]
     if len(beside) != len(fields) - 1 or not all(
         step_rank(one) is not None or stamp_order(one) is not None for one in beside
@@ -97,6 +102,25 @@ def named_by_file(fields: list[str], source: str) -> list[str]:
     return fields if name is None else [name if field.lower() == "value" else field for field in fields]
 
 
+def losses_by_file(names: list[str], source: str) -> list[str]:
+    """The names, where they say no more than ``train`` and ``val`` and the file is one of losses, as those losses.
+
+    >>> losses_by_file(["step", "train", "val"], "loss_history.json"), losses_by_file(["train", "val"], "history.json")
+    (['step', 'train/loss', 'val/loss'], ['train', 'val'])
+    """
+    if (
+        not any(map(_is_split, names))
+        or (metric := metric_of_file(source)) is None
+        or words_of(metric).isdisjoint(("loss", "losses"))
+    ):
+        return names
+    return [f"{name}/loss" if _is_split(name) else name for name in names]
+
+
+def _is_split(name: str) -> bool:
+    return bool(words_of(name)) and words_of(name) <= _SPLITS
+
+
 def metric_of_file(source: str) -> str | None:
     """The metric that the name of a file tells, None when it tells none.
 
@@ -104,15 +128,19 @@ def metric_of_file(source: str) -> str | None:
     ('val_loss', None)
     """
     stem = re.split(r"[/\\]", source)[-1]
-    stem = re.sub(r"\.(?:csv|tsv|txt|log)$", "", stem)
+    stem = re.sub(r"\.(?:csv|tsv|txt|log|json)$", "", stem)
     name = stem.rpartition("-tag-")[2]
     return name if is_training_key(name) or (says_eval(name) and not words_of(name).isdisjoint(_MEASURES)) else None
 
 
 def looks_like_header(fields: list[str]) -> bool:
-    """Whether these fields are names: two or more of them, none a number, most of them filled."""
+    """Whether these fields are names: two or more of them, none a number, most of them filled.
+
+    The first may be empty: a data frame's rows are numbered under no name.
+    """
     filled = [field for field in fields if field]
-    return len(fields) >= 2 and len(filled) * 2 > len(fields) and not any(is_number(field) for field in filled)
+    named = len(filled) + (not fields[0] and len(fields) > 1)
+    return len(fields) >= 2 and named * 2 > len(fields) and not any(is_number(field) for field in filled)
 
 
 def is_number(text: str) -> bool:

@@ -16,6 +16,7 @@ from trainmon.tails.formats.csv_header import Header, is_number, looks_like_head
 from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, split
+from trainmon.tails.formats.csv_wide import WideRuns
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.run_keys import names_run
@@ -63,6 +64,7 @@ class CsvTable(LineFormat):
         self._rows: list[TableRow] = []
         self._torn = Torn()
         self._ragged = Ragged(())
+        self._wide = WideRuns((), self._bulk)
         self._are_numbers: dict[int, bool] = {}  # of each column, by its first field
 
     @classmethod
@@ -203,6 +205,7 @@ class CsvTable(LineFormat):
         self._header = header
         self._ragged = Ragged(names or self._fields)
         self._labels = Labels(header)
+        self._wide = WideRuns(header.names if header is not None else (), self._bulk)
         self._are_numbers = {}
         self._head = []
 
@@ -265,6 +268,9 @@ class CsvTable(LineFormat):
         }
         offsets = np.array([row[1] for row in rows], np.int64)
         lines = np.array([row[2] for row in rows], np.int64)
+        if self._wide:
+            self._wide.add(Rows(columns, marks, texts, [], offsets, lines))
+            return len(rows)
         placed = None
         if words := self._words(header, table):
             steps = columns.get(self.reader.chooser.key, np.full(len(rows), math.nan))

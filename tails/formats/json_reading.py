@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.config_facts import config_facts, looks_like_config
+from trainmon.tails.formats.csv_header import losses_by_file
 from trainmon.tails.formats.json_shapes import (
     Series,
     column_of,
@@ -200,6 +202,8 @@ class Reading:
             self._read_series([Series("Value", values, column_of(steps)[0].tolist(), times)], "")
 
     def _read_series(self, series: list[Series], prefix: str) -> None:
+        named = losses_by_file([one.name for one in series], self.source)
+        series = [replace(one, name=name) for one, name in zip(series, named, strict=True)]
         stepped = [one for one in series if one.steps is not None]
         if all(_is_rising(one.steps or []) for one in stepped) and stepped:
             self._add_union(stepped, prefix)

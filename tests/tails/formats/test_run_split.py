@@ -187,3 +187,14 @@ def test_a_table_of_a_single_value_costs_no_look_at_its_rows() -> None:
     split.place({"run": ["a"]}, [1.0])
     placed = split.place({"run": ["a"] * 4096}, [float(step) for step in range(4096)])
     assert placed.runs is None
+
+
+def test_a_column_for_each_run_is_a_run_each() -> None:
+    header = '"Step","lr - 1 - loss","lr - 1 - loss__MIN","lr 2 - loss","lr 2 - loss__MIN"'
+    rows = [f'"{10 * i}","{3 - i / 10}","1","{4 - i / 10 if i % 2 == 0 else ""}","1"' for i in range(6)]
+    runs = by_run(read_lines(CsvTable("export.csv"), "\n".join([header, *rows, ""]).encode()))
+    assert {label: column(run, "loss") for label, run in runs.items()} == {
+        "": [3.0, 2.9, 2.8, 2.7, 2.6, 2.5],
+        "run=lr 2": [4.0, 3.8, 3.6],
+    }
+    assert [step for block in runs["run=lr 2"].blocks for step in block.steps.tolist()] == [0.0, 20.0, 40.0]
