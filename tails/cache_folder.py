@@ -40,7 +40,8 @@ def most_bytes() -> int:
 def opened(path: Path) -> tuple[BinaryIO, bytes] | None:
     """The entry at `path` and its index; None where there is none that is whole and this user's own."""
     try:
-        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+        # A pipe in its place must not be waited for.
+        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     except OSError:
         return None
     index = None

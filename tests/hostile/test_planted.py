@@ -45,6 +45,11 @@ def a_link(path: Path) -> None:
     path.symlink_to(aside)
 
 
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A log of which the cache has an entry."""
@@ -57,7 +62,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize("change", [given_away, writable_by_all, a_link])
+@pytest.mark.parametrize("change", [given_away, writable_by_all, a_link, a_pipe])
 def test_an_entry_that_another_could_have_written_is_not_believed(
     log: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
 ) -> None:
@@ -92,6 +97,19 @@ def test_a_history_of_another_user_is_left_alone(tmp_path: Path, change: Callabl
     assert "no history is kept" in made.stderr
     assert len(made.stderr.splitlines()) == 1
     assert base.read_bytes() == before
+
+
+def test_a_pipe_in_the_place_of_the_history_is_not_waited_for(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(ROWS[:20_000])
+    place = tmp_path / ".local/share/trainmon/history.sqlite3"
+    place.parent.mkdir(mode=0o700, parents=True)
+    os.mkfifo(place)
+    made = check(tmp_path, log)
+    assert made.returncode == 0
+    assert "no history is kept" in made.stderr
+    assert len(made.stderr.splitlines()) == 1
+    assert place.is_fifo()
 
 
 def test_nothing_kept_can_be_read_or_written_by_others(tmp_path: Path) -> None:
