@@ -109,6 +109,8 @@ def _belongs(run: RunSnapshot, target: str, cwd: Path) -> bool:
     """Whether `target` names `run`, its directory or a pattern of its files; two targets may name one run."""
     if run.target == target:
         return True
+    if not target.strip():  # it names nothing, and not the directory here
+        return False
     place = (cwd / target).absolute()
     paths = [(cwd / file.path).absolute() for file in run.files]
     return any(path == place or place in path.parents or fnmatch(str(path), str(place)) for path in paths)
