@@ -19,6 +19,7 @@ from trainmon.tails.formats.bars import Bars
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.dict_line import DictLine
+from trainmon.tails.formats.flat import FlatDialect
 from trainmon.tails.formats.folded import Folds
 from trainmon.tails.formats.foreign import WIDE_COLON, in_english
 from trainmon.tails.formats.interest import DIALECT_BITS, FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
@@ -39,6 +40,7 @@ _HEAD = 1 << 16
 _MAX_NOTE = 500
 _MOST_PARTS = 100  # bars on one line, without a carriage return between
 _SNIFF = 0.1
+_NUMBER_LIKE = re.compile(r"\d|nan|inf|none|null|n/a", re.IGNORECASE)  # without one a line of pairs has no values
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
 # Written by another process into the middle of a line; with the node's name behind it since 20.11 or so.
@@ -72,7 +74,8 @@ class Stdout(LineFormat):
         self._bars = next(dialect for dialect in self._dialects if isinstance(dialect, Bars))
         self._holders = [dialect for dialect in self._dialects if type(dialect).is_open is not Dialect.is_open]
         self._order = [
-            (dialect, bit, dialect in self._holders) for dialect, bit in zip(self._dialects, DIALECT_BITS, strict=True)
+            (dialect, bit, dialect in self._holders, isinstance(dialect, FlatDialect))
+            for dialect, bit in zip(self._dialects, DIALECT_BITS, strict=True)
         ]
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
@@ -350,8 +353,10 @@ class Stdout(LineFormat):
             likely = self._dict_line if line.text[:1] == "{" else self._bars if _is_like_a_bar(line.text) else None
             if likely is not None and likely.read(line, sink):
                 return True
-        for dialect, bit, holds in self._order:
-            if (interest & bit or (holds and dialect.is_open)) and dialect.read(line, sink):
+        has_number = _NUMBER_LIKE.search(line.text) is not None
+        for dialect, bit, holds, needs_number in self._order:
+            is_asked = interest & bit if has_number or not needs_number else 0
+            if (is_asked or (holds and dialect.is_open)) and dialect.read(line, sink):
                 return True
         return False
 
