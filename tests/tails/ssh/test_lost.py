@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import random
 import signal
@@ -96,6 +97,22 @@ def test_rotated_while_nobody_looked(far: Sshd, connect: Connect, tmp_path: Path
     path.rename(tmp_path / "a.log.1")
     path.write_bytes(b"three\n")
     got.until(b"one\ntwo\nthree\n")
+
+
+def test_rotated_twice_and_packed_while_nobody_looked(far: Sshd, connect: Connect, tmp_path: Path) -> None:
+    """As logrotate does with delaycompress, over a weekend."""
+    near = connect(far)
+    path = tmp_path / "a.log"
+    path.write_bytes(b"one\n")
+    got = near.follow(path)
+    got.until(b"one\n")
+    far.drop_connections(signal.SIGKILL)
+    (tmp_path / "a.log.2.gz").write_bytes(gzip.compress(b"one\ntwo\n"))
+    path.unlink()
+    (tmp_path / "a.log.1").write_bytes(b"three\n")
+    path.write_bytes(b"four\n")
+    got.until(b"one\ntwo\nthree\nfour\n")
+    assert "rotated" in got.events
 
 
 def test_truncated_while_nobody_looked(far: Sshd, connect: Connect, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 from collections.abc import Callable
 
 from trainmon.tails.ssh.answer import Entry, Piece, Status
@@ -66,6 +68,30 @@ def test_names_that_lead_elsewhere_by_now_are_looked_up_again() -> None:
 
     folder.after_listing = rotate
     assert folder.rest_behind(b"on", 1, 3) == b"e\ntwo\n"
+
+
+def test_packed_parts_are_unpacked_by_age_and_not_by_when_they_were_packed() -> None:
+    """What was read lies in a packed part now, and so do older ones, which were packed later."""
+    log, pack = b"step 1\nstep 2\n", gzip.compress
+    folder = Folder(
+        a_log_4_gz=(9, pack(b"the oldest\n")), a_log_3_gz=(2, pack(log)), a_log_2_gz=(3, pack(b"step 3\n")),
+        a_log_1=(4, b"step 4\n"), a_log=(5, b"step 5\n"),
+    )  # fmt: skip
+    assert folder.rest_behind(b"step 1\n", 1, 5) == b"step 2\nstep 3\nstep 4\n"
+    assert folder.rest_behind(log, 1, 5) == b"step 3\nstep 4\n"
+    assert folder.rest_behind(b"step 1\nother", 1, 5) is None
+
+
+def test_a_part_that_is_being_packed_is_read_where_it_is_whole() -> None:
+    folder = Folder(a_log_1=(1, b"one\n"), a_log_1_gz=(8, gzip.compress(b"one\n")[:9]), a_log=(9, b"new\n"))
+    assert folder.rest_behind(b"on", 1, 9) == b"e\n"
+
+
+def test_a_long_packed_part_comes_in_pieces() -> None:
+    content = random.Random(0).randbytes(3_000_000)
+    folder = Folder(a_log_1_gz=(2, gzip.compress(content)), a_log=(9, b"new\n"))
+    assert folder.rest_behind(content[:1_234_567], 1, 9) == content[1_234_567:]
+    assert folder.rest_behind(content[:1_234_566] + b"?", 1, 9) is None
 
 
 def test_names_that_never_come_to_rest_end_the_search() -> None:
