@@ -41,9 +41,12 @@ def _plain(value: float) -> float | None:
 
 
 def said(parsed: Parsed) -> dict[str, Any]:
-    """All that a reading says, comparable."""
+    """All that a reading says, comparable. Rows of several runs in one file stand apart: each run has its own order."""
+    runs: dict[str, list[Row]] = {}
+    for block in parsed.blocks:
+        runs.setdefault(block.run, []).extend(_rows(block))
     return {
-        "rows": rows_of(parsed),
+        "rows": runs,
         "notes": sorted((note.line_no, note.offset, note.kind.value, note.text, note.step) for note in parsed.notes),
         "facts": [(fact.line_no, fact.key, repr(fact.value)) for fact in parsed.facts],
         "lines": parsed.lines,
