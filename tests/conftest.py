@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.sshd import sshd as sshd  # a fixture: its name here makes it known to every test
 
+# A slow machine fails no test: what hypothesis says of time is no word on the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 os.environ["TRAINMON_CACHE"] = "off"  # no test reads or leaves anything in the user's cache
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("TRAINMON_CORPUS", ROOT.parent / "shared" / "corpus"))
