@@ -18,15 +18,17 @@ LONGER = 3  # times the longest gap so far
 
 
 class NonFiniteEvaluations:
-    """One evaluation set: NaN where its finite values say that a number was due.
+    """One series, such as an evaluation set: NaN where its finite values say that a number was due.
 
     Many loggers write NaN on every row without an evaluation. With k the longest run of NaN before any finite value so
     far, one longer than 3k (and than 1) is a WARN, after 2 finite values (5 where k > 0). Inf is written by no logger
     for a gap: two in a row are told. Null is a gap. Never a FAIL: the weights may be fine.
     """
 
-    def __init__(self, key: SignalKey) -> None:
-        self.key = key
+    def __init__(
+        self, key: SignalKey, kind: str = KIND, noun: str = "held-out loss", times: str = "evaluations"
+    ) -> None:
+        self.key, self.kind, self.noun, self.times = key, kind, noun, times
         self.finite = 0
         self.longest = 0  # k
         self.streak = 0
@@ -99,10 +101,10 @@ class NonFiniteEvaluations:
     def _said(self, action: Action, at: Place) -> Finding:
         first = self.first or at
         word = "not finite" if self._has_inf else "NaN"
-        what = f"held-out loss ({self.key}) is {word} since step {first.step:.15g}"
-        what += f" (last {self.streak:,} evaluations)" if not self.longest else f" ({self.streak:,} rows"
+        what = f"{self.noun} ({self.key}) is {word} since step {first.step:.15g}"
+        what += f" (last {self.streak:,} {self.times})" if not self.longest else f" ({self.streak:,} rows"
         what += f"; never over {self.longest:,} in a row before)" if self.longest else ""
-        return finding(action, KIND, self.key, Severity.WARN, at, what, first=first)
+        return finding(action, self.kind, self.key, Severity.WARN, at, what, first=first)
 
     def finish(self) -> Iterable[Finding]:
         """Open until the last evaluation."""

@@ -11,6 +11,7 @@ import numpy as np
 from trainmon.monitor.detectors.bad_run import BadRun
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import Found, Place, finding, in_order, place, result, seen, tell, verdict_of
+from trainmon.monitor.detectors.heldout_nonfinite import NonFiniteEvaluations
 from trainmon.monitor.detectors.loss_neighbours import COMPANIONS, Neighbours
 from trainmon.monitor.detectors.sparse_column import SparseColumn
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
@@ -25,6 +26,7 @@ GAPS_OF_HISTORY = 5
 # These go with the loss when it is lost: their absence beside a NaN does not make the row one of another table.
 LOST_WITH_IT = ("loss.", "grad.", "param.", "tensor.", "update.")
 MOST_HELD = 200
+MOST_OTHERS = 32
 
 
 class LossNonFinite(Detector):
@@ -38,7 +40,7 @@ class LossNonFinite(Detector):
 
     id: ClassVar[str] = "loss.nonfinite"
     name: ClassVar[str] = "Non-finite Loss"
-    signals: ClassVar[tuple[str, ...]] = ("loss.train",)
+    signals: ClassVar[tuple[str, ...]] = ("loss.train", "loss.aux")
     about: ClassVar[tuple[str, ...] | None] = ()  # that it is no number is what is judged
     order: ClassVar[int] = 10
     triage: ClassVar[str] = "loss"
@@ -64,6 +66,7 @@ class LossNonFinite(Detector):
         self.neighbours = Neighbours()
         self.sparse = SparseColumn()
         self.attempt: int | None = None
+        self.others: dict[SignalKey, NonFiniteEvaluations] = {}
         self.lost: list[Place] = []  # first and last of the newest steps whose loss went with a bad gradient
 
     def update(self, frame: Frame) -> Iterable[Finding]:
@@ -71,10 +74,11 @@ class LossNonFinite(Detector):
         if frame.attempt != self.attempt:
             self._restart(frame.attempt)
         found: Found = []
+        self._read_others(frame, found)
         column = frame.columns.get(LOSS)
         beside = self._companions(frame)
         if column is None and not (self.good and any(key.signal in VANISHING for key in beside)):
-            return ()
+            return in_order(found)
         loss = column if column is not None else np.full(len(frame), np.nan)
         marks = frame.marks.get(LOSS)
         others_from = self._others_from(frame, loss)
@@ -96,6 +100,14 @@ class LossNonFinite(Detector):
         self._walk(frame, loss, marks, beside, others_from, found)
         self.with_others = others_from < len(frame)
         return in_order(found)
+
+    def _read_others(self, frame: Frame, found: Found) -> None:
+        """The losses beside the main one (a critic's, a router's): a WARN when they stop being numbers."""
+        for key in frame.family("loss.aux"):
+            if key not in self.others and len(self.others) < MOST_OTHERS:
+                self.others[key] = NonFiniteEvaluations(key, "nonfinite", "loss beside the main one", "records")
+            if key in self.others:
+                self.others[key].feed(frame, found)
 
     def _others_from(self, frame: Frame, loss: FloatArray) -> int:
         """The row from which on the log is known to write other numbers beside the loss; `len(frame)` if not yet."""
@@ -245,12 +257,15 @@ class LossNonFinite(Detector):
 
     def finish(self) -> Iterable[Finding]:
         """The last loss is not finite: a FAIL, however few there are."""
+        return [*self._finish_loss(), *(said for other in self.others.values() for said in other.finish())]
+
+    def _finish_loss(self) -> list[Finding]:
         if self.sparse.held:  # what is held back counts if the log ends here; it may still go on
             ahead = copy.copy(self)
             ahead.runs, ahead.sparse = copy.deepcopy((self.runs, self.sparse))
             late: Found = []
             ahead._replay(ahead.sparse.dense(), 0, late)
-            return [*(one for _, one in late), *ahead.finish()]
+            return [*(one for _, one in late), *ahead._finish_loss()]
         run = self.runs["nonfinite"]
         if self._is_lost() and not any(other.opened for other in self.runs.values()):
             first, last = self.lost[0], self.lost[-1]

@@ -98,3 +98,17 @@ def test_quantities_listed_one_after_another_have_not_lost_the_loss() -> None:
     found = list(check.update(frame({GRAD: [1.0] * 30}, 0, 30)))
     assert found == []
     assert [one.kind for one in check.update(frame({GRAD: [1.0] * 60}, 30, 60))][:1] == ["vanished"]
+
+
+def test_a_loss_beside_the_main_one_that_stops_being_a_number_warns_once_it_was_one() -> None:
+    aux = SignalKey("loss.aux", (("name", "vf"),))
+    for column, expected in (
+        ([*GOOD, *([SAID] * 6)], [Severity.WARN]),
+        ([SAID] * 12, []),  # never computed
+        ([2.5, SAID] * 6, []),  # on every other step only
+        ([*GOOD, SAID, *GOOD[:5]], []),
+    ):
+        check = LossNonFinite(Thresholds(), {})
+        found = list(check.update(frame({LOSS: [2.5] * 12, aux: column}, 0, 12)))
+        assert [one.severity for one in found if one.action == "open"] == expected
+        assert all(one.signal == aux for one in check.finish())
