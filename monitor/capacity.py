@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-_SIZE: Final = re.compile(r"(?<![\d.])(\d{2,3}) ?gi?b?\b", re.IGNORECASE)
+from trainmon.tails.lazy_pattern import lazy
+
+_SIZE: Final = lazy(r"(?<![\d.])(\d{2,3}) ?gi?b?\b", re.IGNORECASE)
 # Cards that come in one size, by their name.
 _CARDS: Final = (
     ("h200", 141),

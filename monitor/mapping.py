@@ -11,6 +11,7 @@ from trainmon.monitor.alias_table import aliases
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.key_parts import Parts, has_part, of_part, without_rank
 from trainmon.monitor.signals import BY_ID
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 
 # Factors into the unit of the signal (monitor/signals.py).
@@ -44,25 +45,25 @@ _BY_SIZE: dict[str, tuple[tuple[float, float], ...]] = {
     "FLOP/s": ((1e9, 1.0), (0.0, 1e12)),
 }
 
-_BRACKETS = re.compile(r"\s*[(\[]([^()\[\]]{1,24})[)\]]\s*$")
-_LABELS = re.compile(r"\{([^{}]*)\}$")
+_BRACKETS = lazy(r"\s*[(\[]([^()\[\]]{1,24})[)\]]\s*$")
+_LABELS = lazy(r"\{([^{}]*)\}$")
 # What a bracket says of whose number it is: loss[rank=3], loss (layer 2).
-_OF_WHOM = re.compile(
+_OF_WHOM = lazy(
     r"(?:rank|worker|gpu|device|proc|process|layer|block|expert|source|domain|dataset|modality|task)[ _=:]*[\w.-]+"
 )
 # "tokens per sec" ends in no unit, "timing in s" does.
-_LAST_WORD = re.compile(
+_LAST_WORD = lazy(
     r"^(.*\S)(?<![ _/]per)(?<![ _/]over)[ _](us|ms|s|sec|secs|seconds|gb|gib|mb|mib|bytes|pct|percent|tflops)$"
 )
-_IN = re.compile(r"[ _]in$")
-_PER_STEP = re.compile(r"(us|ms|s|sec|secs|seconds)/(?:it|iter|iteration|step)")
-_SAMPLES_A_SECOND = re.compile(r"(?:samples?|examples?|ex|records?|rows?|images?|img|seqs?|sequences?)/")
-_DATA_TIME = re.compile(r"(?:last )?data(?: (?:time|loading|wait))?")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
-_EQUALS = re.compile(r"(?<=[a-z])=(?=\w)")
-_BLANKS = re.compile(r"[_\-.\s]+")
-_RUN_PREFIX = re.compile(r"^.{1,200} - (?=\S)")
-_LEADING = re.compile(
+_IN = lazy(r"[ _]in$")
+_PER_STEP = lazy(r"(us|ms|s|sec|secs|seconds)/(?:it|iter|iteration|step)")
+_SAMPLES_A_SECOND = lazy(r"(?:samples?|examples?|ex|records?|rows?|images?|img|seqs?|sequences?)/")
+_DATA_TIME = lazy(r"(?:last )?data(?: (?:time|loading|wait))?")
+_CAMEL = lazy(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
+_EQUALS = lazy(r"(?<=[a-z])=(?=\w)")
+_BLANKS = lazy(r"[_\-.\s]+")
+_RUN_PREFIX = lazy(r"^.{1,200} - (?=\S)")
+_LEADING = lazy(
     r"^(?:train|training|trainer|metrics?|extras?|logs?|stats?|global|scalars?|charts?|perf|learner|main|core|losses"
     r"|payload|values|fields|data(?=/(?:train|loss|lr|learning rate|grad|optim|throughput|global)))/"
 )
@@ -79,7 +80,7 @@ _LABEL_NAMES = dict.fromkeys(("worker", "gpu", "proc", "process", "global_rank",
 _BY_GROUP = {"source": "loss.source", "modality": "loss.modality"}
 # Told by a rank alone: the same words without one are no signal of the run.
 _OF_RANKS = frozenset(("loss.rank", "sys.rank_step_time", "sys.rank_memory"))
-_EVALUATION = re.compile(r"(?:eval|evaluation|val|valid|validation|test|dev|holdout|heldout)(?:[ /]|$)")
+_EVALUATION = lazy(r"(?:eval|evaluation|val|valid|validation|test|dev|holdout|heldout)(?:[ /]|$)")
 
 
 @dataclass(frozen=True, slots=True)

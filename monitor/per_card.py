@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_CARD = re.compile(r"(?:per|/|_|\b)(?:gpu|device|card|npu|chip|core|rank)s?(?:\b|_|/|$)|\btgs\b", re.IGNORECASE)
+from trainmon.tails.lazy_pattern import lazy
+
+_CARD = lazy(r"(?:per|/|_|\b)(?:gpu|device|card|npu|chip|core|rank)s?(?:\b|_|/|$)|\btgs\b", re.IGNORECASE)
 # These print tokens a second of one card and do not say so.
 _UNSAID = {"torchtitan": frozenset(("tps", "throughput(tps)"))}
 

@@ -16,10 +16,11 @@ from trainmon.monitor.mapping import Mapped
 from trainmon.monitor.rows import MOST_CELLS, BoolArray, Rows, join_blocks
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.steps.tracker import Placed, StepTracker
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
 
-_RANK_NAME = re.compile(r"(?:^|[^a-z])rank[-_ =]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_RANK_NAME = lazy(r"(?:^|[^a-z])rank[-_ =]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _RANK_STREAMS = ("stdout.log", "stderr.log")  # torchrun --log-dir: .../attempt_0/3/stdout.log
 _OF_RANK: Final = {
     "loss.train": "loss.rank",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
@@ -16,6 +15,7 @@ from pathlib import PurePath
 
 from trainmon.monitor.thresholds import DEFAULTS, REST, Thresholds
 from trainmon.tails.formats.config_facts import config_facts
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
@@ -23,7 +23,7 @@ OWN_NAME = "trainmon.toml"
 _SCHEMA = 1  # of that file
 _MAX_ENTRIES = 20_000
 _MAX_LINE = 500  # a setting that matters is short, and matching stays linear
-_YAML_LINE = re.compile(r"^(?P<indent> *)(?P<key>[\w./-]{1,80}) *:(?: +(?P<value>[^#\n]*?))?(?: *#.*)?$")
+_YAML_LINE = lazy(r"^(?P<indent> *)(?P<key>[\w./-]{1,80}) *:(?: +(?P<value>[^#\n]*?))?(?: *#.*)?$")
 _FACTS = frozenset(
     [
         "total_steps",

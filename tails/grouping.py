@@ -13,18 +13,19 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.looks import look_at_name
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found
 
-_PART = re.compile(
+_PART = lazy(
     r"train|eval|val|valid|validation|test|logs?|logging|tb|tblogs?|tb_logs?|tensorboard(?:_logs?)?|events|files|output"
     r"|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+|(?:rank|node|worker|gpu|proc)[-_]?\d+",
     re.IGNORECASE,
 )
-_RANK_FOLDER = re.compile(r"(?:rank|node|worker|gpu|proc)[-_]?\d+|\d+", re.IGNORECASE)
+_RANK_FOLDER = lazy(r"(?:rank|node|worker|gpu|proc)[-_]?\d+|\d+", re.IGNORECASE)
 _STORE = frozenset({"wandb", "lightning_logs", "tensorboard", "tb", "tb_logs"})
-_DATED = re.compile(r"[A-Z][a-z]{2}\d{1,2}_\d{2}-\d{2}-\d{2}_.*")  # SummaryWriter's own: runs/Dec01_12-30-00_host
+_DATED = lazy(r"[A-Z][a-z]{2}\d{1,2}_\d{2}-\d{2}-\d{2}_.*")  # SummaryWriter's own: runs/Dec01_12-30-00_host
 _COLLECTION = 2  # so many directories that are runs make the directory above them a collection
 _STATE_LOOK = look_at_name("trainer_state.json")
 

@@ -7,18 +7,18 @@ given to the better format from the start.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from trainmon.tails.formats import registry
 from trainmon.tails.formats.base import DocumentFormat, Format, FramedFormat, LineFormat
 from trainmon.tails.last_line import counts_as_whole, last_frame
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.lines import Chunk, LineSplitter
 from trainmon.tails.logpane import LineIndex, LogPane
 from trainmon.tails.record import Note, NoteKind, Parsed
 
 _STRANGE = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
-_NULS = re.compile(rb"\0+")
+_NULS = lazy(rb"\0+")
 _FEW_HOLES = 4
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 

@@ -14,14 +14,14 @@ What does not count is read when its end comes, or when the log has ended.
 
 from __future__ import annotations
 
-import re
+from trainmon.tails.lazy_pattern import lazy
 
 _BUFFER_BYTES = 4096  # stdio's and Python's buffers are multiples of it
 _MAX_BYTES = 4096
-_STYLES = re.compile(rb"(?:\x1b\[[0-9;]*[A-Za-z])+\Z")
+_STYLES = lazy(rb"(?:\x1b\[[0-9;]*[A-Za-z])+\Z")
 _CLOSING = b")]}"
 _PAIRS = (b"()", b"[]", b"{}")
-_SENTENCE = re.compile(rb"[A-Za-z\)][.!]\Z")
+_SENTENCE = lazy(rb"[A-Za-z\)][.!]\Z")
 
 
 def counts_as_whole(line: bytes, end_offset: int, before: bytes) -> bool:

@@ -16,15 +16,14 @@ of its line. How the bytes are cut into feeds changes none of this.
 
 from __future__ import annotations
 
-import re
-
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 
 MAX_LINE_BYTES = 8 << 20  # a JSON record with lists by layer reaches megabytes; what is longer is no record
 HEAD_BYTES = 64 << 10
 _PIECE_BYTES = 1 << 20
 
-_NULS = re.compile(rb"\0+")
+_NULS = lazy(rb"\0+")
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 

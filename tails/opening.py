@@ -9,6 +9,7 @@ import re
 import stat
 from pathlib import Path
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.text import printable
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -37,7 +38,7 @@ _KINDS = (
     (stat.S_ISBLK, "is a device, not a log file; name a regular file"),
 )
 
-_LIKE_REMOTE = re.compile(r"(?:^|/)((?:\w[\w.+-]*@)?[A-Za-z][\w.-]*):([\w.][\w./-]*)$", re.ASCII)  # as scp writes it
+_LIKE_REMOTE = lazy(r"(?:^|/)((?:\w[\w.+-]*@)?[A-Za-z][\w.-]*):([\w.][\w./-]*)$", re.ASCII)  # as scp writes it
 
 
 class NotRegular(Exception):  # noqa: N818 - a state of the path, told like one

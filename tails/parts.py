@@ -15,13 +15,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from trainmon.tails.content import HEAD_BYTES, RECENT_S, TAIL_BYTES, Print, read_at
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.opening import close, open_regular
 from trainmon.tails.quick_dataclass import dataclass
 
 MAX_PARTS = 100
 MAX_UNPACKED_BYTES = 16 << 30  # of one packed part: what is more is no log but a bomb
-_NUMBERED = re.compile(r"\.(\d{1,4})(\.gz)?")
-_DATED = re.compile(r"[.-](\d{4}-?\d\d-?\d\d(?:[-_T.]?\d\d(?:[-_:]?\d\d){0,2})?|\d{10})(?:\.(\d{1,4}))?(\.gz)?")
+_NUMBERED = lazy(r"\.(\d{1,4})(\.gz)?")
+_DATED = lazy(r"[.-](\d{4}-?\d\d-?\d\d(?:[-_T.]?\d\d(?:[-_:]?\d\d){0,2})?|\d{10})(?:\.(\d{1,4}))?(\.gz)?")
 _NEVER = (".wandb", ".parquet", ".json", ".npz", ".pb", ".gz")
 _PACKED_PIECE_BYTES = 64 << 10
 _READ_BYTES = 1 << 20

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from trainmon.tails.lazy_pattern import lazy
+
 # Keys under which trainers log what the model wrote. A record of a log names its step too; one of a data set does not.
 SAMPLE_KEYS: Final = frozenset(
     [
@@ -42,8 +44,8 @@ _GRAM: Final = 4
 _FEWEST_GRAMS: Final = 8
 _LONG_WORD: Final = 25
 _MOST_RUNS: Final = 5  # letters, digits and signs in turn
-_NO_VOWEL: Final = re.compile(r"[b-df-hj-np-tv-xz]{5,}", re.IGNORECASE)
-_RUNS: Final = re.compile(r"[^\W\d_]+|\d+|[^\w\s]+|_+")
+_NO_VOWEL: Final = lazy(r"[b-df-hj-np-tv-xz]{5,}", re.IGNORECASE)
+_RUNS: Final = lazy(r"[^\W\d_]+|\d+|[^\w\s]+|_+")
 
 
 def scores_of(record: Mapping[str, object]) -> dict[str, float]:

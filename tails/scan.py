@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Protocol
 
 from trainmon.tails.fstype import Mount, read_mounts
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log
 from trainmon.tails.opening import explain, show
 from trainmon.tails.probe import silence, silent_mount
@@ -36,12 +37,12 @@ _SKIPPED = frozenset(
         "lost+found",
     ]
 )
-CHECKPOINT = re.compile(
+CHECKPOINT = lazy(
     r"(?:(?:checkpoint|ckpt|global_?step|weights|hf)[-_=]?\d+[-_.]?|(?:step|iter|iteration|epoch)[-_=]?\d{2,}[-_.]?)+"
     r"(?:ckpt)?|.*\.ckpt",
     re.IGNORECASE,
 )
-_WANDB_RUN = re.compile(r"(?:offline-)?run-\d{8}_")
+_WANDB_RUN = lazy(r"(?:offline-)?run-\d{8}_")
 _STATE = "trainer_state.json"
 
 

@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import FloatArray
 
 BoolArray = NDArray[np.bool_]
@@ -71,8 +72,8 @@ _PLAIN_PREFIXES = word_set(
 _EVAL_WORDS = word_set("eval evaluation evaluate val valid validation validate test testing dev heldout ood")
 _LOSS_WORDS = word_set("loss losses nll reward rewards objective")
 _TRAINING_WORDS = word_set("loss losses nll ppl perplexity lr reward rewards gnorm grad gradient objective")
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_SEPARATORS = re.compile(r"[\s\-]+")
+_WORD = lazy(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_SEPARATORS = lazy(r"[\s\-]+")
 
 
 @lru_cache(maxsize=65536)

@@ -7,6 +7,7 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.probe import silent_mount
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.address import Address, RemotePath, parse_remote
@@ -40,9 +41,9 @@ class Target:
     remote: RemotePath | None = None
 
 
-_WILDCARD = re.compile(r"[*?\[]")
+_WILDCARD = lazy(r"[*?\[]")
 _JOB = r"\d{1,12}(?:_\d{1,9}|_\[[\d,:%-]+\]|\+\d{1,4})?"
-_SLURM = re.compile(rf"slurm:(?:me|{_JOB})(?:,(?:me|{_JOB}))*", re.ASCII)
+_SLURM = lazy(rf"slurm:(?:me|{_JOB})(?:,(?:me|{_JOB}))*", re.ASCII)
 
 
 def parse(text: str, cwd: Path | None = None) -> Target:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from trainmon.tails.lazy_pattern import lazy
 
-_ESCAPES = re.compile(
+_ESCAPES = lazy(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colour, cursor
     r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC strings
     r"|\x1b[ -/]*[0-~]"
@@ -13,7 +13,7 @@ _ESCAPES = re.compile(
 # C0 (but tab), DEL, C1, bidirectional controls, zero-width and invisible characters (what Unicode calls ignorable by
 # default, but for the two that choose between a sign and its picture), line separators, BOM, surrogates, tags, formats
 # of scripts and of music, and the noncharacters that no XML may hold.
-UNPRINTABLE = re.compile(
+UNPRINTABLE = lazy(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"

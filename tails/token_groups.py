@@ -6,10 +6,11 @@ line's own runs, so what a run of letters could be part of is worked out once an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-_RUN = re.compile(rb"[a-z\x80-\xff]+")
+from trainmon.tails.lazy_pattern import lazy
+
+_RUN = lazy(rb"[a-z\x80-\xff]+")
 _SHORTEST = 3  # letters; a token without so long a run is looked for in each line
 _BLANKED = bytes(code if 97 <= code <= 122 or code >= 128 else 32 for code in range(256))
 _MOST_WORDS = 1 << 14

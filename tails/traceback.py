@@ -8,23 +8,22 @@ from __future__ import annotations
 import re
 from dataclasses import field
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 
-_START = re.compile(
+_START = lazy(
     r"(?P<before>.*?)Traceback \(most recent call last\)(?::\s*$| ─+╮\s*$)"
     r"|\s{0,8}[A-Za-z_][\w.]{0,80}\s{2,}Traceback \(most recent call last\)\s*$"  # a notebook's: the name, and blanks
 )
 # ray.exceptions.RayTaskError(ValueError): ray::Worker.step() (pid=1, ip=...): the frames and the exception follow.
-_REMOTE = re.compile(r"(?:\S{1,80}\s+)?ray\.exceptions\.\w+(?:\(\w+\))?: .{0,20}ray::")
-_CHAIN = re.compile(
+_REMOTE = lazy(r"(?:\S{1,80}\s+)?ray\.exceptions\.\w+(?:\(\w+\))?: .{0,20}ray::")
+_CHAIN = lazy(
     r"\s*(?:During handling of the above exception|The above exception was the direct cause of the following)"
 )
-_EXCEPTION = re.compile(r"\s*(?:\|\s*)?(?P<name>[A-Za-z_][\w.]*)(?::(?:\s|$)|\s*$)")
-_KNOWN = re.compile(
-    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Timeout|Iteration|Group)?"
-)
-_GROUP = re.compile(r"[\s|]*(?:[\w.]+\.)?(?:Base)?ExceptionGroup\b")
-_IGNORED = re.compile(r"Exception ignored (?:in|while)")
+_EXCEPTION = lazy(r"\s*(?:\|\s*)?(?P<name>[A-Za-z_][\w.]*)(?::(?:\s|$)|\s*$)")
+_KNOWN = lazy(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Timeout|Iteration|Group)?")
+_GROUP = lazy(r"[\s|]*(?:[\w.]+\.)?(?:Base)?ExceptionGroup\b")
+_IGNORED = lazy(r"Exception ignored (?:in|while)")
 _MAX_LINES = 600
 _SLACK_LINES = 12  # lines of others between two of one traceback
 

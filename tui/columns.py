@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -11,6 +10,7 @@ from functools import lru_cache
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui import numbers
 from trainmon.tui.curve import curve_of, spark_text
@@ -27,7 +27,7 @@ VERDICT_STYLES = {
 }
 AGE_CELLS = 4  # the last column: all that changes in a row while nothing comes
 _MOST_SPARKS = 5000
-_TRAILING_ZEROS = re.compile(r"\.0+(?=\D|$)")
+_TRAILING_ZEROS = lazy(r"\.0+(?=\D|$)")
 _Draw = Callable[["Cell"], Line]
 
 

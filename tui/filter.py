@@ -18,6 +18,7 @@ import operator
 import re
 from collections.abc import Callable
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui.row import ALIVE, ENDED, FAILED, Row
 
@@ -25,15 +26,15 @@ Predicate = Callable[[Row], bool]
 _DEEPEST = 40
 _LONGEST = 1000
 
-_TOKEN = re.compile(
+_TOKEN = lazy(
     r"\s*(?:(?P<open>\()|(?P<close>\))"
     r"|(?P<test>[A-Za-z_/.]+(?:!=|>=|<=|[:=<>])(?:\"[^\"]*\"|[^\s()]*))"
     r"|(?P<minus>[-!](?=[^\s]))"
     r"|\"(?P<quoted>[^\"]*)\"?"
     r"|(?P<word>[^\s()\"]+))"
 )
-_TEST = re.compile(r"([A-Za-z_/.]+)(!=|>=|<=|[:=<>])(.*)", re.DOTALL)
-_NUMBER = re.compile(r"([-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?)\s*([a-zA-Z%]*)$", re.IGNORECASE)
+_TEST = lazy(r"([A-Za-z_/.]+)(!=|>=|<=|[:=<>])(.*)", re.DOTALL)
+_NUMBER = lazy(r"([-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?)\s*([a-zA-Z%]*)$", re.IGNORECASE)
 _SUFFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "%": 0.01}
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _COMPARE: dict[str, Callable[[float, float], bool]] = {

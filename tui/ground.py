@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import termios
 import tty
@@ -11,12 +10,13 @@ from contextlib import suppress
 from typing import Final
 
 from trainmon.tails.clock import Clock
+from trainmon.tails.lazy_pattern import lazy
 
 PATIENCE_S: Final = 1.0
 # Every terminal answers the second question, so that the answer to the first need not be waited for in vain.
 _ASKED: Final = b"\x1b]11;?\x1b\\\x1b[c"
-_DEVICE: Final = re.compile(rb"\x1b\[\?[\d;]*c")
-_COLOUR: Final = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
+_DEVICE: Final = lazy(rb"\x1b\[\?[\d;]*c")
+_COLOUR: Final = lazy(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 
 
 def is_dark(answer: bytes) -> bool | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.own_files import own_folder
 from trainmon.tails.text import printable
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
+_UNSAFE = lazy(r"[^A-Za-z0-9._]+")
 
 
 def report_name(run: str, made_at: float) -> str:

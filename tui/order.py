@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tui.row import Row
 
-_DIGITS = re.compile(r"(\d{1,18})")
+_DIGITS = lazy(r"(\d{1,18})")
 _Key = Callable[[Row], tuple[object, ...]]
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import FloatArray, NoteKind
 from trainmon.tui.axis import Mapping
 from trainmon.tui.chart import Tick
 from trainmon.tui.levels import thinned
 
-_CONFIG = re.compile(r"(?:batch|config|hparams?|hyper_?param\w*|args)[./]|optim\.(?!lr$|loss_scale$|state)")
+_CONFIG = lazy(r"(?:batch|config|hparams?|hyper_?param\w*|args)[./]|optim\.(?!lr$|loss_scale$|state)")
 _SAME_LR = 0.01  # relative: the same schedule, printed anew
 _MOST_CHANGES = 24  # a batch that changes at every step is no change of the configuration
 _AT_PEAK = 0.999

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from trainmon.monitor.snapshot import State
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import Note, NoteKind
 
 # What broke the job, and what somebody or something else did to it.
@@ -52,12 +52,12 @@ _TELLING: Final = (
 )
 # Errors of a program that has only just started: they cannot come from the job that was stopped before them.
 _START_UP: Final = ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError")
-_GOT_SIGNAL = re.compile(r"SignalException: .*got signal: (\d+)")
-_WORKER_FAILED = re.compile(
+_GOT_SIGNAL = lazy(r"SignalException: .*got signal: (\d+)")
+_WORKER_FAILED = lazy(
     r"ChildFailedError|^Error executing job with overrides|\(exitcode: -?[1-9]|exits with return code = -?[1-9]"
     r"|exited with (?:exit )?code -?[1-9]|failed with exit status -?[1-9]"
 )
-_ABORT = re.compile(r"\bAborted\b|\bSIGABRT\b")
+_ABORT = lazy(r"\bAborted\b|\bSIGABRT\b")
 _SIGNALS = {1: NoteKind.SIGHUP, 2: NoteKind.KEYBOARD_INTERRUPT, 9: NoteKind.SIGKILL, 15: NoteKind.SIGTERM}
 
 

@@ -7,15 +7,15 @@ name; or when both have the same name, work directory and script, never ran at o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from trainmon.monitor.slurm.fields import ENDED
 from trainmon.monitor.snapshot import JobInfo
+from trainmon.tails.lazy_pattern import lazy
 
-_DEPENDS = re.compile(r"(?:after\w*|aftercorr)((?::\d+(?:_\d+)?(?:\+\d+)?(?:\(\w+\))?)+)")
-_NUMBER = re.compile(r"\d+(?:_\d+)?")
+_DEPENDS = lazy(r"(?:after\w*|aftercorr)((?::\d+(?:_\d+)?(?:\+\d+)?(?:\(\w+\))?)+)")
+_NUMBER = lazy(r"\d+(?:_\d+)?")
 _STOPPED: Final = frozenset(("TIMEOUT", "DEADLINE", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED", "OUT_OF_MEMORY"))
 _OVERLAP_S: Final = 5.0
 

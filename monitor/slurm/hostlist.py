@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from trainmon.tails.lazy_pattern import lazy
 
-_PART = re.compile(r"([^\[\],]*)\[([0-9,-]+)\]([^\[\],]*)|([^\[\],]+)")
+_PART = lazy(r"([^\[\],]*)\[([0-9,-]+)\]([^\[\],]*)|([^\[\],]+)")
 
 
 def expanded(text: str, most: int = 1024) -> list[str]:

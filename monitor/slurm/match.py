@@ -13,6 +13,7 @@ from trainmon.monitor.slurm import fields
 from trainmon.monitor.slurm.chains import chains
 from trainmon.monitor.slurm.scheduler import Board
 from trainmon.monitor.snapshot import JobInfo
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 
 _HEAD_BYTES: Final = 64 << 10
@@ -21,7 +22,7 @@ _EARLY_S: Final = 300.0  # clocks of login and file servers differ
 _LATE_S: Final = 3600.0
 _MOST_PRINTED: Final = 20
 # What logs and Slurm's own tools print: SLURM_JOB_ID=12, "SLURM_JOBID": "12", *** JOB 12 ON ..., srun: job 12 queued.
-_PRINTED = re.compile(
+_PRINTED = lazy(
     rb"SLURM_JOB_?ID['\"]?\s*[:=]?\s*['\"]?(\d{1,12})\b"
     rb"|\bslurm[ _-]?job[ _-]?(?:id)?\s*[:=#]?\s*(\d{1,12})\b"
     rb"|\*\*\* (?:JOB|STEP) (\d{1,12})(?:\.\w+)? ON "
@@ -29,8 +30,8 @@ _PRINTED = re.compile(
     rb"|\bStepId=(\d{1,12})\.",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"(?:^|[._-])(?:slurm|job|j)[._-]?(\d{1,12})(?:_(\d{1,9}))?(?![\d])", re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![\d.])(\d{2,12})(?:_(\d{1,9}))?(?![\d])")
+_NAMED = lazy(r"(?:^|[._-])(?:slurm|job|j)[._-]?(\d{1,12})(?:_(\d{1,9}))?(?![\d])", re.IGNORECASE)
+_NUMBER = lazy(r"(?<![\d.])(\d{2,12})(?:_(\d{1,9}))?(?![\d])")
 
 
 @dataclass(slots=True)

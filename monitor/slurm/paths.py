@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 
-_PART = re.compile(r"%%|%(\d{0,9})([A-Za-z])")
-_HOSTS = re.compile(r"([^,\[]+)(?:\[([^\]]*)\])?")
+_PART = lazy(r"%%|%(\d{0,9})([A-Za-z])")
+_HOSTS = lazy(r"([^,\[]+)(?:\[([^\]]*)\])?")
 _WIDEST = 10
 
 

@@ -6,7 +6,6 @@ text lacks. The fields are parted by a byte that no path or name is likely to ho
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from trainmon.monitor.slurm import fields
 from trainmon.monitor.slurm.paths import Names, first_node, output_path
 from trainmon.monitor.slurm.squeue import is_id, with_all_parts
 from trainmon.monitor.snapshot import JobInfo
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.text import printable
 
 DELIMITER: Final = "\x1f"
@@ -22,7 +22,7 @@ FIELDS: Final = (
     "WorkDir", "Reason", "StdOut", "StdErr", "SubmitLine", "JobName",
 )  # fmt: skip
 _SINCE: Final = {"stdout": (24, 5), "stderr": (24, 5), "submitline": (21, 8)}
-_NEXT: Final = re.compile(rf"\n(?=[\d_+\[\],:%.-]+{DELIMITER})")
+_NEXT: Final = lazy(rf"\n(?=[\d_+\[\],:%.-]+{DELIMITER})")
 _WAITED: Final = frozenset(("Dependency", "BeginTime", "Priority", "Resources"))
 # What a job-completion file (``sacct -c``, where there is no slurmdbd) can tell.
 COMPLETION_FIELDS: Final = ("JobID", "State", "Start", "End", "Timelimit", "NodeList", "JobName")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
@@ -13,6 +12,7 @@ from trainmon.monitor.slurm import fields, sacct, squeue
 from trainmon.monitor.slurm.runner import NOT_FOUND, TIMED_OUT, Answer, LocalRunner, Runner, plainly
 from trainmon.monitor.snapshot import JobInfo
 from trainmon.tails.clock import Clock
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
@@ -26,7 +26,7 @@ _ASKS: Final = 3  # how often accounting is asked for a job that it does not kno
 _BACK_S: Final = 14 * 86400.0
 _DAY_S: Final = 86400.0
 _MOST_RECENT: Final = 100  # of the jobs that ended within a day
-_PLAIN = re.compile(r"[\w.@-]+")
+_PLAIN = lazy(r"[\w.@-]+")
 _NO_SUCH_JOB: Final = "Invalid job id"
 
 

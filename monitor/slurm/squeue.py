@@ -15,6 +15,7 @@ from typing import Any, Final
 from trainmon.monitor.slurm import fields
 from trainmon.monitor.slurm.paths import Names, first_node, output_path
 from trainmon.monitor.snapshot import JobInfo
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.text import printable
 
 # Field of ``squeue -O`` -> its width in bytes. The job's name comes last: it is what others choose most freely.
@@ -38,9 +39,9 @@ WIDTHS: Final[dict[str, int]] = {
     "command": 1024,
     "name": 512,
 }
-_UNKNOWN_FIELD = re.compile(r"[Ii]nvalid (?:job )?(?:format|field) (?:specification|requested): \W*(\w+)")
-_ARRAY = re.compile(r"(\d+)_(\d+)", re.ASCII)
-_VERSION = re.compile(r"\b(\d{2,4})\.(\d{1,2})\b")
+_UNKNOWN_FIELD = lazy(r"[Ii]nvalid (?:job )?(?:format|field) (?:specification|requested): \W*(\w+)")
+_ARRAY = lazy(r"(\d+)_(\d+)", re.ASCII)
+_VERSION = lazy(r"\b(\d{2,4})\.(\d{1,2})\b")
 JSON_SINCE: Final = (21, 8)
 FILTERED_SINCE: Final = (23, 2)
 

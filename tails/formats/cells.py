@@ -8,11 +8,11 @@ by the first value the key had: a key that began as text stays text, and only re
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.samples import scores_of
 
 LIST_LIMIT = 512
@@ -21,7 +21,7 @@ _KEY_LENGTH = 300
 _DEPTH = 12
 _NAMES = ("name", "key", "metric", "tag", "metric_name")
 _VALUES = ("value", "val", "metric_value", "simple_value")
-_NUMERIC = re.compile(
+_NUMERIC = lazy(
     r"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF(?:INITY)?)\s*"
 )
 _TEXT_LIMIT = 500

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from trainmon.tails.fact_names import FACT_NAMES, PRECISIONS, TEXT_FACTS
+from trainmon.tails.lazy_pattern import lazy
 
 _FACT_OF = {name: (fact, order) for fact, names in FACT_NAMES.items() for order, name in enumerate(names)}
 # In a configuration these stand for the length of the run; in a record they may be anything.
@@ -15,7 +16,7 @@ _FACT_OF_CONFIG_ONLY = {"steps": ("total_steps", 90), "iterations": ("total_step
 # Names that, repeated in every metric record, tell something fixed about the run.
 _CONSTANT_FACTS = frozenset(("total_steps", "batch_size", "seq_length", "tokens_per_batch", "world_size", "parameters"))
 _DEEPSPEED = frozenset(("train_micro_batch_size_per_gpu", "zero_optimization", "zero_allow_untested_optimizer"))
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
 _TEXT_LIMIT = 120
 
 

@@ -7,14 +7,13 @@ What lies outside of that is left to `float`.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import FloatArray
 
-_SHAPE = re.compile(rb"([-+]?)(\d*)(?:\.(\d*))?(?:[eE]([-+]?)(\d{1,3}))?")
+_SHAPE = lazy(rb"([-+]?)(\d*)(?:\.(\d*))?(?:[eE]([-+]?)(\d{1,3}))?")
 MAX_DIGITS = 15
 MAX_POWER = 22
 POWERS = np.array([10.0**power for power in range(MAX_POWER + 1)])

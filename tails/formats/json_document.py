@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
 from trainmon.tails.formats.base import DocumentFormat
 from trainmon.tails.formats.json_shapes import holds_data, is_record_list, records_by_step, series_of
 from trainmon.tails.formats.json_text import objects_in
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import Parsed
 from trainmon.tails.steps import step_rank
 
 _BOM = b"\xef\xbb\xbf"
-_OPENING = re.compile(rb'\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:\{|\[\s*[-\d"\[]|$))')
-_SHAPES = re.compile(
+_OPENING = lazy(rb'\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:\{|\[\s*[-\d"\[]|$))')
+_SHAPES = lazy(
     rb'"(?:log_history|values|steps|history|records|metrics|logs|log|data|results|epochs|iterations)"\s*:\s*[\[{]'
     rb'|"\s*:\s*\[\s*-?[\dNn]|"\s*:\s*\{\s*"\d+"\s*:|\A\s*\{\s*"\d+"\s*:\s*\{'
 )

@@ -12,13 +12,14 @@ import numpy as np
 
 from trainmon.tails.formats.builder import mark_of
 from trainmon.tails.formats.cells import as_float, number_in
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 from trainmon.tails.steps import ranked_step_keys
 
 _DECODER = json.JSONDecoder(parse_int=float, strict=False)
-_BETWEEN = re.compile(r"[\s,]*")
-_WHOLE = re.compile(r"\s*-?\d+(?:\.0*)?\s*")
+_BETWEEN = lazy(r"[\s,]*")
+_WHOLE = lazy(r"\s*-?\d+(?:\.0*)?\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import msgspec
+
+from trainmon.tails.lazy_pattern import lazy
 
 Objects = list[tuple[int, dict[str, Any]]]
 
 _FAST = msgspec.json.Decoder()
 _TOLERANT = json.JSONDecoder(parse_int=float, strict=False)
-_OBJECT_START = re.compile(r'\{\s*["}]')
+_OBJECT_START = lazy(r'\{\s*["}]')
 _RETRIES = 8  # failed attempts in one line; each may read to its end
 _BLANK = " \t\r\n,;\x00\ufeff"
 # Before an object that stands inside another, never before a record of its own.

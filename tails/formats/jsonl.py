@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,6 +17,7 @@ from trainmon.tails.formats.seen import Seen, learn
 from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
 from trainmon.tails.formats.torn import Torn
 from trainmon.tails.formats.wrapped import message_of
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.notes import NoteScanner
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.record import NoteKind, Parsed
@@ -31,9 +31,9 @@ _SLICE = 2 * 1024 * 1024
 _HOLD_LIMIT = 4 * 1024 * 1024
 _LEARN_FIRST = 4  # records read one by one before the first plan
 _HEAD = 64 * 1024
-_OBJECT_LINE = re.compile(rb'\s*\{\s*(?:"|\}\s*$)')
+_OBJECT_LINE = lazy(rb'\s*\{\s*(?:"|\}\s*$)')
 # What shows that a line was meant to be JSON.
-_CLAIMS = re.compile(rb"^\s*[\[{]|[\]}]\s*$|\{\"")
+_CLAIMS = lazy(rb"^\s*[\[{]|[\]}]\s*$|\{\"")
 _SNIFFED_LINES = 200
 _JSON_SHARE = 0.8  # with more text between, it is text that holds records
 _TEXT_LIMIT = 64 * 1024

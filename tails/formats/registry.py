@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 
 from trainmon.tails.formats.base import Format
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 
 _GROUP = "trainmon.formats"
@@ -27,7 +28,7 @@ class Known:
     surest: float = 1.0
 
 
-_OPENS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+_OPENS_JSON = lazy(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 # name -> where it is. Order breaks ties of `sniff`, earlier first.
 FORMATS: dict[str, Known] = {
     # A frame's length is 8 bytes; none of 4 GiB is ever read.

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.tails.formats.digits import MAX_DIGITS, MAX_POWER, POWERS
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import FloatArray, IntArray
 
-_SHAPE = re.compile(rb"([-+]?)(\d*)(\.?)(\d*)(?:[eE]([-+]?)(\d+))?")
-_RUN = re.compile(rb"\d+")
+_SHAPE = lazy(rb"([-+]?)(\d*)(\.?)(\d*)(?:[eE]([-+]?)(\d+))?")
+_RUN = lazy(rb"\d+")
 _SPACE, _ZERO, _NEWLINE = 32, 48, 10
 _LONGEST = 19  # digits; a longer run overflows
 _DIGITS = np.arange(256) - _ZERO

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import FloatArray, TimeKind
 
 # Best first: a key that means nothing but a time stamp before one that may also be a duration.
@@ -22,9 +23,7 @@ _ORDER = {name: order for order, name in enumerate(_NAMES)}
 # Seconds from 2001 to 2100; numbers outside are durations. The same in milli-, micro- and nanoseconds.
 _EARLIEST_S, _LATEST_S = 1.0e9, 4.1e9
 _UNITS = (1.0, 1e3, 1e6, 1e9)
-_ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.IGNORECASE
-)
+_ISO = lazy(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.IGNORECASE)
 
 
 @lru_cache(maxsize=65536)

@@ -6,7 +6,6 @@ to decode, unknown keys included.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from itertools import chain
 from operator import attrgetter
@@ -22,6 +21,7 @@ from trainmon.tails.formats.long_form import could_be_long_form
 from trainmon.tails.formats.run_split import RunSplit
 from trainmon.tails.formats.seen import Seen
 from trainmon.tails.formats.stamps import stamp_order
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 from trainmon.tails.samples import SAMPLE_KEYS
 
@@ -37,7 +37,7 @@ _TOKENS = tuple(
 )
 _NonFinite = Literal["\tnan", "\tinf", "\t-inf"]
 _NON_FINITE = frozenset(get_args(_NonFinite))
-_PREFIXES = re.compile(r"[/\[]")
+_PREFIXES = lazy(r"[/\[]")
 
 Columns = dict[str, FloatArray]
 Marks = dict[str, MarkArray]

@@ -6,16 +6,15 @@ begin with ``-`` (an ssh configuration may hand both to a shell, as ``%h`` and `
 
 from __future__ import annotations
 
-import re
-
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 
 _HOST = r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?\])"
 _USER = r"[A-Za-z0-9_][A-Za-z0-9_.+=@-]*"
-_COPY = re.compile(rf"(?:(?P<user>{_USER})@)?(?P<host>{_HOST}):(?P<path>[/~](?s:.*))")
-_URL = re.compile(rf"ssh://(?:(?P<user>{_USER})@)?(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?P<path>/(?s:.*))")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_WILDCARD = re.compile(r"[*?\[]")
+_COPY = lazy(rf"(?:(?P<user>{_USER})@)?(?P<host>{_HOST}):(?P<path>[/~](?s:.*))")
+_URL = lazy(rf"ssh://(?:(?P<user>{_USER})@)?(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?P<path>/(?s:.*))")
+_SCHEME = lazy(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_WILDCARD = lazy(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
