@@ -16,10 +16,11 @@ from importlib import import_module
 from time import process_time
 
 from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.reader import BUDGET_BYTES
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when polars is imported
 ROUNDS = 7
-CHUNK = 256 * 1024
+CHUNK = BUDGET_BYTES  # as the reader of a file gives it
 
 
 def records(count: int, keys: int, nan_every: int = 0, seed: int = 7) -> bytes:

@@ -24,7 +24,7 @@ from trainmon.tails.record import NoteKind, Parsed
 from trainmon.tails.text import strip_escapes
 
 _BOM = b"\xef\xbb\xbf"
-_PIECE = 32 * 1024
+_PIECE = 64 * 1024
 _SMALLEST_PIECE = 2 * 1024
 _BATCH = 4096
 _SLICE = 2 * 1024 * 1024

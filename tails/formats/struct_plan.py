@@ -100,13 +100,13 @@ class StructPlan:
         columns: Columns = {}
         marks: Marks = {}
         if self._plain:
-            rows = _rows(records, len(self._numbers))
-            odd = ~np.isfinite(rows)
-            for index, (key, getter, _) in enumerate(self._numbers):
-                if odd[:, index].any():
-                    _put(columns, marks, key, list(map(getter, records)))
+            table = np.ascontiguousarray(_rows(records, len(self._numbers)).T)
+            are_finite = np.isfinite(table).all(axis=1).tolist()
+            for (key, getter, _), column, is_finite in zip(self._numbers, table, are_finite, strict=True):
+                if is_finite:
+                    columns[key] = column
                 else:
-                    columns[key] = rows[:, index].copy()
+                    _put(columns, marks, key, list(map(getter, records)))
             return columns, marks
         for key, getter, textual in self._numbers:
             values = list(map(getter, records))
