@@ -101,7 +101,7 @@ class StructPlan:
         marks: Marks = {}
         if self._plain:
             table = np.ascontiguousarray(_rows(records, len(self._numbers)).T)
-            are_finite = list(np.isfinite(table).all(axis=1))
+            are_finite = [bool(np.isfinite(column).all()) for column in table]
             for (key, getter, _), column, is_finite in zip(self._numbers, table, are_finite, strict=True):
                 if is_finite:
                     columns[key] = column
