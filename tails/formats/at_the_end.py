@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -24,10 +24,24 @@ _OF_ONE_STEP = ("loss", "grad_norm", "learning_rate")  # a summary has the run's
 def is_summary(keys: Collection[str]) -> bool:
     """Whether a record of these keys is a trainer's closing words, no step's values.
 
-    >>> is_summary({"train_runtime", "train_loss", "epoch"}), is_summary({"loss", "train_runtime", "epoch"})
+    >>> is_summary({"train_runtime", "train_loss", "epoch"}), is_summary({"train/loss", "train_runtime", "epoch"})
     (True, False)
     """
-    return any(key in keys for key in _SUMMARY) and not any(key in keys for key in _OF_ONE_STEP)
+    return any(key in keys for key in _SUMMARY) and not any(key.rpartition("/")[2] in _OF_ONE_STEP for key in keys)
+
+
+def done_by_count(document: Mapping[str, object]) -> float | None:
+    """The step at which a trainer's state says that all steps are done; None where it says so of none.
+
+    >>> done_by_count({"global_step": 375, "max_steps": 375}), done_by_count({"global_step": 200, "max_steps": 375})
+    (375.0, None)
+    """
+    step, total = document.get("global_step"), document.get("max_steps")
+    if isinstance(step, bool) or isinstance(total, bool):
+        return None
+    if not isinstance(step, int | float) or not isinstance(total, int | float):
+        return None
+    return float(step) if 0 < total <= step else None
 
 
 def told_end(block: Block) -> Note | None:

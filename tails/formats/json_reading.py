@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from trainmon.tails.formats.at_the_end import done_by_count
 from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.config_facts import config_facts, looks_like_config
 from trainmon.tails.formats.csv_header import losses_by_file
@@ -136,6 +137,8 @@ class Reading:
                 continue
             prefix = f"{key}/" if says_eval(key) else place.prefix
             self._read_object(value[key], _Place(prefix, place.in_run or several), depth + 1)
+        if (step := done_by_count(value)) is not None:
+            self.reader.note(NoteKind.FINISHED, f"global_step is {step:.15g} of as many", 0, len(self._newlines), step)
 
     def _read_flat(self, value: dict[str, Any]) -> None:
         """A document without series or records: settings, or one record."""

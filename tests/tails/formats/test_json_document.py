@@ -207,3 +207,16 @@ def test_any_document_never_raises(value: Any) -> None:
 def test_any_bytes_never_raise(data: bytes) -> None:
     read(data)
     JsonDocument.sniff(data)
+
+
+def test_a_trainers_state_says_when_all_steps_are_done() -> None:
+    history = [{"step": step, "loss": 2.5} for step in (100, 200)]
+    done = read({"global_step": 250, "max_steps": 250, "log_history": history})
+    assert [(note.kind, note.step) for note in done.notes] == [(NoteKind.FINISHED, 250.0)]
+    assert not read({"global_step": 200, "max_steps": 250, "log_history": history}).notes
+
+
+def test_a_summary_of_the_last_values_is_their_step() -> None:
+    parsed = read({"train/loss": 1.5, "train/global_step": 600, "train_loss": 2.25, "train_runtime": 556.5})
+    assert steps(parsed) == [600.0]
+    assert column(parsed, "train/loss") == [1.5]
