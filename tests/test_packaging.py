@@ -107,6 +107,13 @@ LOWEST_SMOKE = (
     "tests/test_cli.py::test_exit_status_of_check",
     "tests/monitor/test_document.py",
     "tests/monitor/test_headless.py",
+    "tests/monitor/test_report.py::test_no_line_ends_a_fence",
+    "tests/tails/formats/test_csv_table.py",
+    "tests/tails/formats/test_jsonl_properties.py",
+    "tests/tails/formats/test_tfevents.py",
+    "tests/tails/formats/test_wandb_offline.py",
+    "tests/tails/test_parsed_cache.py",
+    "tests/tails/test_quick_dataclass.py",
     "tests/tui/test_chart.py",
     "tests/tui/test_seen.py",
 )

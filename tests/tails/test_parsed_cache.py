@@ -206,3 +206,29 @@ def test_packed_arrays_come_back_to_the_bit(array: np.ndarray) -> None:
 def test_what_was_not_packed_is_refused(bad: list[object]) -> None:
     with pytest.raises(ValueError):
         unpack(bad, b"12345678")
+
+
+def test_a_change_between_the_samples_is_told_by_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "log.jsonl", 20_000)
+    read(path)
+    assert is_from_cache(path, monkeypatch)
+    size = path.stat().st_size
+    data = path.read_bytes()
+    place = data.index(b'"lr"', size * 20 // 64 + 5000)
+    assert place < size * 21 // 64
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(b'"LR"')
+    os.utime(path, (1e9, 1e9))
+    assert not is_from_cache(path, monkeypatch)
+
+
+def test_what_a_crash_left_goes_after_a_day(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", 50)
+    read(path)
+    old, fresh = (parsed_cache.folder() / name for name in (".old.tmp", ".fresh.tmp"))
+    for left, age_s in ((old, 90_000.0), (fresh, 100.0)):
+        left.write_bytes(b"half")
+        os.utime(left, (CLOCK.wall() - age_s, CLOCK.wall() - age_s))
+    read(write(tmp_path / "other.jsonl", 60))
+    assert (old.exists(), fresh.exists()) == (False, True)
