@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.monitor.detectors.spike_rule import SpikeRule
-from trainmon.monitor.stats.local_level import may_be_steep
+from trainmon.monitor.stats.local_level import JUST_NOW, may_be_steep
 from trainmon.monitor.stats.robust_score import EPS, NORMAL
 from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.monitor.stats.sliding import FINE, mad_bound, median_bounds
@@ -18,8 +18,8 @@ _MANY = 64  # when more than one in so many may be out, nearer bounds and the sp
 def may_be_out(known: FloatArray, rule: SpikeRule, size: float) -> tuple[FloatArray, IntArray]:
     """(n,) lower bounds of the medians, and which of the n values behind the first window may be out.
 
-    `known`: (window + n,) logarithms; `size`: the least distance from the median, or under a steep fall from the value
-    before, of a value that is out.
+    `known`: (window + n,) logarithms; `size`: the least distance from the median, or under a steep fall from the values
+    just before, of a value that is out.
     """
     window = rule.window
     us = known[window:]
@@ -42,8 +42,10 @@ def may_be_out(known: FloatArray, rule: SpikeRule, size: float) -> tuple[FloatAr
 def _may_jump_in_a_fall(
     known: FloatArray, window: int, size: float, high: FloatArray, spread: FloatArray
 ) -> NDArray[np.bool_]:
-    """(n,) which values stand above the one before by `size`, where the window may be falling steeply."""
-    jumps = np.asarray(known[window:] - known[window - 1 : -1] > size)
+    """(n,) which values stand above those just before by `size`, where the window may be falling steeply."""
+    n = len(known) - window
+    highest = np.max([known[window - back : window - back + n] for back in range(1, JUST_NOW + 1)], axis=0)
+    jumps = np.asarray(known[window:] - highest > size)
     rows = np.flatnonzero(jumps)
     jumps[rows] = may_be_steep(known, window, rows, high[rows], spread[rows])
     return jumps

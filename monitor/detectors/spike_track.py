@@ -17,7 +17,7 @@ from trainmon.monitor.detectors.spike_loudness import Loudness
 from trainmon.monitor.detectors.spike_rule import SpikeRule
 from trainmon.monitor.finding import Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.monitor.stats.local_level import LocalLevel, local_level
+from trainmon.monitor.stats.local_level import JUST_NOW, LocalLevel, local_level
 from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.resolution import PrintResolution
 from trainmon.monitor.stats.robust_score import EPS, NORMAL, RobustScore
@@ -27,7 +27,7 @@ OUT_IN_ALL = 3  # two values out in a row, or so many before it has recovered, a
 HELD = 5  # so many values in a row far below the level are a new level, not dropped batches
 _WORTH = 256  # fewer values than this are not worth looking at all at once ...
 _MOST = 16384
-_FEW = 16  # ... nor when one in so many may be out
+_FEW = 8  # ... nor when one in so many may be out
 _STRETCH = 64
 ACCEPT_AFTER = 3  # a level that lasts so many times the recovery time is the new level
 
@@ -191,20 +191,27 @@ class SpikeTrack:
         """What `u` is a spike or a drop against, None where it is neither.
 
         The median of the window and its spread: the size rule first, then D6 without working out D. Where the window
-        falls steeply, which widens its spread, also the trend, for what jumps up from the value before.
+        falls steeply, which widens its spread, also the trend, for what jumps up from the values just before.
         """
         robust, size = self.score.robust, self._rise_log if self.score.log else self._size
         rise = u - robust.median
         is_out = (rise > size or rise < -size) and self.score.above(abs(rise), self.rule.z)
         usual = LocalLevel(robust.median, self.score.spread) if is_out else None
-        if not self.rule.follows_falls or not self.score.log or not robust or u - robust.newest <= size:
+        if not self.rule.follows_falls or not self.score.log or not self._jumps(u, size):
             return usual
-        local = local_level(robust.values(), robust.median, robust.mad, self.score.floor)
+        local = local_level(robust, self.score.floor)
         if local is None or u - local.expected <= size or local.score(u) <= self.rule.z:
             return usual
         if usual is None:
             return local
         return usual if usual.score(u) >= local.score(u) else replace(local, falls=False)
+
+    def _jumps(self, u: float, size: float) -> bool:
+        """Whether `u` stands above each of the values just before by `size`."""
+        robust = self.score.robust
+        if not robust or u - robust.newest(1)[0] <= size:  # mostly
+            return False
+        return u - max(robust.newest(JUST_NOW)) > size
 
     def _keep_highest(self, rise: float, step: float) -> None:
         """Remembers the largest rise and its score, for the report."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
@@ -21,7 +22,6 @@ STEP_TIME: Final = SignalKey("sys.step_time")
 _GAPS: Final = 100  # the newest ones tell what is usual
 _ASIDE: Final = (NoteKind.UNREADABLE, NoteKind.LOSS_SCALE_OVERFLOW, NoteKind.SKIPPED_STEP)  # no reason for a pause
 _FEWEST: Final = 30
-_NONE: Final = np.empty(0, np.int64)
 _BOTH: Final[tuple[Action, ...]] = ("open", "recover")
 _STAMPED: Final = (TimeKind.ABSOLUTE, TimeKind.NAIVE)
 _ENDS: Final = (NoteKind.TIME_LIMIT, NoteKind.CANCELLED, NoteKind.PREEMPTED, NoteKind.SIGTERM)
@@ -37,7 +37,7 @@ class Stalls:
 
     def __init__(self, limits: Thresholds) -> None:
         self.gaps, self.seconds = limits["silence.gaps"], limits["silence.seconds"]
-        self._usual = np.empty(0)  # the newest gaps that were none, s
+        self._usual: deque[float] = deque(maxlen=_GAPS)  # the newest gaps that were none, s
         self.restart()
 
     def restart(self) -> None:
@@ -50,7 +50,9 @@ class Stalls:
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the time stamps of `frame`."""
-        known = np.flatnonzero(~np.isnan(frame.times)) if frame.time_kind in _STAMPED else _NONE
+        if frame.time_kind not in _STAMPED or (len(frame) == 1 and self._is_usual(frame)):
+            return
+        known = np.flatnonzero(~np.isnan(frame.times))
         if not len(known):
             return
         if frame.path != self._source:
@@ -71,9 +73,20 @@ class Stalls:
         self._learn(gaps[at:])
         self._last, self._time, self._is_explained = place(frame, int(known[-1]), math.nan), float(times[-1]), False
 
+    def _is_usual(self, frame: Frame) -> bool:
+        """Takes in the one row of a log that is followed live, unless there is something to look at."""
+        time = float(frame.times[0])
+        gap = time - self._time
+        if not gap <= self.seconds or frame.path != self._source:
+            return False
+        if gap > 0:
+            self._usual.append(gap)
+        self._last, self._time, self._is_explained = place(frame, 0, math.nan), time, False
+        return True
+
     def _learn(self, gaps: FloatArray) -> None:
-        if len(gaps):
-            self._usual = np.concatenate([self._usual, gaps[-_GAPS:][gaps[-_GAPS:] > 0]])[-_GAPS:]
+        newest = gaps[-_GAPS:]
+        self._usual.extend(newest[newest > 0].tolist())
 
     def _is_long(self, gap: float) -> bool:
         return len(self._usual) >= _FEWEST and gap > max(

@@ -59,10 +59,10 @@ class RollingRobust:
         """The values, oldest first."""
         return list(self._order)
 
-    @property
-    def newest(self) -> float:
-        """The value that was taken in last. Raises IndexError when there is none."""
-        return self._order[-1]
+    def newest(self, count: int) -> list[float]:
+        """The values that were taken in last, at most `count` of them, the newest first."""
+        order = self._order
+        return [order[-1 - back] for back in range(min(count, len(order)))]
 
     @property
     def median(self) -> float:

@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmon.monitor.stats.local_level import FEWEST, SHORT, local_level, may_be_steep
+from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.tails.record import FloatArray
 
 
-def robust(values: FloatArray) -> tuple[float, float]:
-    middle = float(np.median(values))
-    return middle, float(np.median(np.abs(values - middle)))
+def window(values: FloatArray) -> RollingRobust:
+    held = RollingRobust(len(values))
+    held.load(values.tolist())
+    return held
 
 
 @pytest.mark.parametrize("slope", [-0.004, -0.01, -0.1])
 def test_the_next_value_of_a_straight_fall(slope: float) -> None:
     values = 3.0 + slope * np.arange(100)
-    told = local_level(values.tolist(), *robust(values), floor=1e-9)
+    told = local_level(window(values), floor=1e-9)
     assert told is not None
     assert told.expected == pytest.approx(3.0 + slope * 100)
     assert told.spread == pytest.approx(1e-9)
@@ -29,35 +31,33 @@ def test_the_next_value_of_a_straight_fall(slope: float) -> None:
 def test_the_spread_is_that_of_the_noise_and_not_of_the_fall() -> None:
     rng = np.random.default_rng(3)
     values = 3.0 - 0.01 * np.arange(100) + rng.normal(0, 0.02, 100)
-    told = local_level(values.tolist(), *robust(values), floor=0.0)
+    told = local_level(window(values), floor=0.0)
     assert told is not None
     assert told.expected == pytest.approx(2.0, abs=0.03)
     assert 0.008 < told.spread < 0.025
-    assert robust(values)[1] > 0.2
+    assert window(values).mad > 0.2
 
 
 def test_level_and_rising_values_have_no_trend_to_follow() -> None:
     for slope in (0.0, 0.01, -0.0001):
         values = 3.0 + slope * np.arange(100)
-        assert local_level(values.tolist(), *robust(values), floor=0.0) is None
+        assert local_level(window(values), floor=0.0) is None
 
 
 def test_too_few_values_have_none() -> None:
     values = 3.0 - 0.05 * np.arange(SHORT + FEWEST)
-    assert local_level(values.tolist(), *robust(values), floor=0.0) is not None
-    assert local_level(values[1:].tolist(), *robust(values[1:]), floor=0.0) is None
+    assert local_level(window(values), floor=0.0) is not None
+    assert local_level(window(values[1:]), floor=0.0) is None
 
 
 @given(st.integers(0, 10_000), st.sampled_from([30, 60, 100]), st.sampled_from([0.0, 0.01, 0.1]))
-def test_no_steep_fall_is_passed_over(seed: int, window: int, noise: float) -> None:
+def test_no_steep_fall_is_passed_over(seed: int, size: int, noise: float) -> None:
     rng = np.random.default_rng(seed)
-    values = rng.uniform(0.5, 3) * np.exp(-np.arange(window + 80) / rng.uniform(20, 400)) + rng.normal(
-        0, noise, window + 80
-    )
-    rows = np.arange(80)
-    parts = [robust(values[row : row + window]) for row in rows]
-    high, spread = (np.array(column) for column in zip(*parts, strict=True))
-    may = may_be_steep(values, window, rows, high, spread)
-    for row in rows.tolist():
-        if local_level(values[row : row + window].tolist(), *parts[row], floor=0.0) is not None:
+    fall = rng.uniform(0.5, 3) * np.exp(-np.arange(size + 80) / rng.uniform(20, 400))
+    values = fall + rng.normal(0, noise, size + 80)
+    held = [window(values[row : row + size]) for row in range(80)]
+    high, spread = np.array([one.median for one in held]), np.array([one.mad for one in held])
+    may = may_be_steep(values, size, np.arange(80), high, spread)
+    for row, one in enumerate(held):
+        if local_level(one, floor=0.0) is not None:
             assert may[row]
