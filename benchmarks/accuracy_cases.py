@@ -226,16 +226,19 @@ def real(corpus: Path, half: int | None = None) -> Iterator[Run]:
     A log that the product itself calls anything but healthy is in: that is what is measured.
     """
     for name in healthy(corpus, half):
-        frames: list[Frame] = []
+        runs: list[list[Frame]] = []  # a file may hold several
 
-        def attach(engine: RunEngine, frames: list[Frame] = frames) -> None:
-            engine.on_frame = frames.append
+        def attach(engine: RunEngine, runs: list[list[Frame]] = runs) -> None:
+            runs.append([])
+            engine.on_frame = runs[-1].append
 
         path = corpus / name
         for _ in read_runs(find([str(path)], path.parent), clock=SystemClock(), limits=Thresholds(), on_engine=attach):
             pass
-        if frames:
-            yield Run(name, "real logs", "real", tuple(frames), half if half is not None else 0)
+        for number, frames in enumerate(runs):
+            if frames:
+                told = f"{name}, run {number}" if number else name
+                yield Run(told, "real logs", "real", tuple(frames), half if half is not None else 0)
 
 
 def healthy(corpus: Path, half: int | None) -> list[str]:
