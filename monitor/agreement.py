@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Final
 
 import numpy as np
 
 from trainmon.monitor.rows import BoolArray
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
 # Averages over some steps, one rank's loss and the mean of all differ from each other, but not so much for long.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trainmon.monitor.detectors.common import Place, finding
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.stats.local_level import LocalLevel
+from trainmon.tails.quick_dataclass import dataclass
 
 RECOVERED_OF = 10
 RECOVERED = 8

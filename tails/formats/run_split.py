@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from trainmon.tails.formats.run_keys import is_setting, may_tell_runs, names_run, names_start
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
 LOOK_AHEAD: Final = 64  # records, to see whether the steps of any run rise while several are written in turn
