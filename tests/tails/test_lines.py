@@ -126,3 +126,28 @@ def test_five_megabytes_on_one_line_are_no_over_long_line() -> None:
 def test_utf16_text_comes_out_as_its_ascii() -> None:
     _, chunks = run(["step 1 loss 2\r\nstep 2 loss 3\r\n".encode("utf-16")], 1 << 20)
     assert b"".join(chunk.data for chunk in chunks) == b"step 1 loss 2\r\nstep 2 loss 3\r\n"
+
+
+def test_a_byte_order_mark_counts_in_the_places() -> None:
+    assert LineSplitter().feed(b"\xef\xbb\xbfab\nc\n") == [Chunk(b"ab\nc\n", 3, 1)]
+
+
+def test_the_end_of_an_over_long_line_may_be_cut_anywhere() -> None:
+    data = b"x" * 30 + b"\r\nok\n" + b"y" * 30 + b"\rframe\nend\n"
+
+    def told(*cuts: int) -> list[tuple[bytes, int]]:
+        splitter, out = LineSplitter(limit=10), []
+        for begin, end in itertools.pairwise((0, *cuts, len(data))):
+            out += [(chunk.data, chunk.line_no) for chunk in splitter.feed(data[begin:end])]
+        joined: dict[int, bytes] = {}
+        for part, line_no in out:
+            for number, line in enumerate(part.splitlines(keepends=True)):
+                at = line_no + part[: sum(map(len, part.splitlines(keepends=True)[:number]))].count(b"\n")
+                joined[at] = joined.get(at, b"") + line
+        return [(joined[at], at) for at in sorted(joined)]
+
+    whole = told()
+    assert [at for line, at in whole if line == b"ok\n"] == [2]
+    for cut in range(11, len(data)):
+        assert told(cut) == whole, cut
+        assert told(11, cut) == whole if cut > 11 else True
