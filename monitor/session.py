@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.blank import blank_run
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.error_search import ErrorSearch
-from trainmon.monitor.file_search import FileSearch, Places
 from trainmon.monitor.judge import engine_of
+from trainmon.monitor.log_lines import LogLines, context_of
 from trainmon.monitor.log_search import LogSearch
 from trainmon.monitor.logbook_watch import LogbookWatch
 from trainmon.monitor.pace import Pace
@@ -37,8 +36,7 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import Intake, IntakeItem
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.reader import Lines
-from trainmon.tails.status import LogLine, ways_of
+from trainmon.tails.status import ways_of
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs
@@ -63,8 +61,6 @@ TURN_BUDGET_S: Final = 0.1
 _CONTEXT_LINES: Final = 250
 # A turn of the engine over many runs may take seconds, never this long.
 _ALIVE_S: Final = 30.0
-# A reader that takes longer for one piece of a search hangs on its mount.
-_SEARCH_PATIENCE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +71,6 @@ class _Request:
 
 def _nothing(_watched: WatchedRun) -> None:
     """What is asked of a run that only has to be published again."""
-
-
-def _context(lines: Lines, path: str, line_no: int) -> Callable[[WatchedRun], None]:
-    found = tuple(lines.result()) if not lines.cancelled() and lines.exception() is None else ()
-
-    def apply(watched: WatchedRun) -> None:
-        watched.log_context, watched.log_context_for = found, (path, line_no)
-
-    return apply
 
 
 def watched_by(runs: Iterable[RunSnapshot]) -> str:
@@ -113,7 +100,6 @@ class Monitor:
         self._clock = clock or SystemClock()
         self._limits = limits or Thresholds()
         self._cwd = cwd
-        self._places: dict[str, Places] = {}  # of lines that searches came by
         self._jobs = jobs
         if jobs is not None:
             jobs.start()  # first: the search for targets asks it
@@ -126,6 +112,7 @@ class Monitor:
             jobs=jobs,
             previews=previews,
         )
+        self._log_lines = LogLines(self._intake)
         if jobs is not None:
             jobs.call_when_answered(self._intake.rescan)
         self._attempts: dict[str, int] = {}
@@ -196,8 +183,8 @@ class Monitor:
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
-        lines = self._lines_at(path, line_no, _CONTEXT_LINES)
-        lines.add_done_callback(lambda done: self._ask(_Request(run, _context(done, path, line_no))))
+        lines = self._log_lines.around(path, line_no, _CONTEXT_LINES)
+        lines.add_done_callback(lambda done: self._ask(_Request(run, context_of(done, path, line_no))))
 
     def look_closely(self, run: str, first: float, last: float) -> None:
         """Has what was thinned of the steps from `first` to `last` read again; it comes in a later snapshot."""
@@ -210,19 +197,7 @@ class Monitor:
 
     def search_log(self, path: str, line_no: int, words: str | None, by: int) -> LogSearch:
         """Looks for `words` (None: an error) in the whole file, after (by = 1) or before (-1) the line, in a thread."""
-
-        def read(line: int, around: int) -> list[LogLine]:
-            return self._lines_at(path, line, around).result(timeout=_SEARCH_PATIENCE_S)
-
-        places = self._places.setdefault(path, Places())
-        if words is None:
-            return ErrorSearch(read, path, line_no, by, places).start()
-        return FileSearch(read, path, line_no, words, by, places).start()
-
-    def _lines_at(self, path: str, line_no: int, around: int) -> Lines:
-        places = self._places.get(path)
-        known = (1, 0) if places is None else places.before(max(line_no - around, 1))
-        return self._intake.request_lines(path, line_no, around, known)
+        return self._log_lines.search(path, line_no, words, by)
 
     def stop(self) -> None:
         """Ends the threads; returns without waiting for a reader that hangs on its mount."""

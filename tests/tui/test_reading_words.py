@@ -8,7 +8,8 @@ from tests.tui import sample
 from tests.tui.driver import make_app, text_of
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
-from trainmon.tails.status import FileStatus
+from trainmon.tails.status import FileStatus, LogLine
+from trainmon.tui.widgets.panes import LogPane
 
 
 def _unread(run: RunSnapshot, progress: float) -> RunSnapshot:
@@ -61,3 +62,11 @@ async def test_without_experts_none_is_counted() -> None:
         assert "no experts in this run" in text
         assert "every expert has its share" not in text
         assert "0 dead" not in text
+
+
+def test_a_line_that_is_only_known_from_the_end_is_said_to_be_so() -> None:
+    pane = LogPane()
+    pane.lines_ = [LogLine("a.log", number, "loss 2.5", "text", None) for number in (-2, -1)]
+    assert pane.head()[0][1].text.strip() == "line 2 from the end"
+    pane.lines_ = [LogLine("a.log", 7, "loss 2.5", "text", None)]
+    assert pane.head()[0][1].text.strip() == "line 7"

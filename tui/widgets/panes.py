@@ -361,7 +361,8 @@ class LogPane(LineList):
 
     def head(self) -> list[Line]:
         """The title."""
-        place = f"  line {self.current.line_no}" if self.current else ""
+        at = self.current.line_no if self.current else 0
+        place = "" if not at else f"  line {at}" if at > 0 else f"  line {-at} from the end"
         return [[Span(f" {self.title}", "heading", "bar"), Span(place, "faint", "bar")]]
 
     def scroll_sideways(self, cells: int) -> None:
