@@ -69,6 +69,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ends]:
 def test_a_job_that_takes_more_memory_than_it_may(ends: Ends, how: str) -> None:
     job = ends.submit("eater", f"{how}{sys.executable} {ends.root}/eat.py", "--mem=200")
     ends.cluster.wait_state(job, "FAILED", "OUT_OF_MEMORY")
+    _wait_for(ends.root / "eater" / f"slurm-{job}.out", "exceeded memory limit")
     run = ends.run(job)
     assert (run["state"], run["verdict"]) == ("oom", "FAIL")
     assert "exceeded memory limit" in run["root_error"]
@@ -88,6 +89,7 @@ def test_a_job_that_gives_way_and_waits_for_its_next_turn(ends: Ends) -> None:
     job = ends.trains("polite", ends.forever, "-w", "n1", "-c", "64")
     urgent = ends.submit("urgent", "true", "-p", "urgent", "-w", "n1", "-c", "64")
     ends.cluster.wait_state(job, "PENDING")
+    _wait_for(ends.root / "polite" / f"slurm-{job}.out", "DUE TO PREEMPTION")  # the node says so in its own time
     run = ends.run(job)
     assert (run["state"], run["job"]["restarts"]) == ("requeued", 1)
     assert "DUE TO PREEMPTION" in run["root_error"]
