@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.sshd import sshd as sshd  # a fixture: its name here makes it known to every test
 
-# A slow machine fails no test: what hypothesis says of time is no word on the code. In CI the examples are always the same
-# ones, so that a change is only told what is due to it; new ones are met wherever else the tests run.
+# A slow machine fails no test: what hypothesis says of time is no word on the code. In CI the examples are always the
+# same ones, so that a change is told only what is due to it; new ones are met wherever else the tests run.
 settings.register_profile(
     "any machine",
     deadline=None,
