@@ -20,6 +20,8 @@ EPOCH: Final = SignalKey("progress.epoch")
 # Rows a few intervals back are out of order; farther back they are another place of the run.
 _NEAR_INTERVALS: Final = 8.0
 _REPEATS_TO_TELL: Final = 20
+# A step within this share of the run is where it began, not a checkpoint of it.
+_BEGINNING: Final = 0.02
 
 
 class Attempt:
@@ -28,6 +30,8 @@ class Attempt:
     `stepless`: its rows have no step and are numbered; `any_step`: some row of this or an earlier attempt had one.
     `last`: effective step of the last training row, NaN before. `rows`: training rows taken in. `repeats`: records of a
     step that was there already and that differ from it. `is_shared`: so many of them that several writers report.
+    `origin`: the step at which the run began that this attempt goes on with from a checkpoint (0 where only the log's
+    word tells of one); NaN when it began the run itself, as far as is known.
     """
 
     def __init__(self, *, stepless: bool = False, any_step: bool = False) -> None:
@@ -38,6 +42,7 @@ class Attempt:
         self.rows = 0
         self.repeats = 0
         self.is_shared = False
+        self.origin = np.nan
         self.aux_apart = False  # rows without a training metric have a counter of their own
         self.aux_begun = False
         self._offset = 0.0
@@ -115,6 +120,15 @@ class Attempt:
     def is_near(self, step: float) -> bool:
         """Whether `step` is no farther back than rows out of order are."""
         return step >= self.counter.top - _NEAR_INTERVALS * self.counter.interval
+
+    @property
+    def begun(self) -> float:
+        """The step at which the run began that this attempt is of; NaN before there was any."""
+        return self.counter.first if np.isnan(self.origin) else self.origin
+
+    def begins_anew(self, step: float) -> bool:
+        """Whether `step` is where the run began, so that no checkpoint explains the step back."""
+        return step <= self.begun + _BEGINNING * (self.counter.top - self.begun)
 
     def is_late(self, step: float) -> bool:
         """Whether `step` was skipped and comes now: a little back, and not seen before."""

@@ -32,8 +32,6 @@ _STEPLESS_ROWS: Final = 16
 _MOST_HELD: Final = 64
 # A resume without a step back counts as a restart only when the attempt was really under way.
 _ROWS_UNDER_WAY: Final = 10
-# A step within this share of an attempt is where it began, not a checkpoint of it.
-_BEGINNING: Final = 0.02
 
 Evidence = Literal["", "launch", "resumed", "file"]
 _STRENGTH: Final[dict[Evidence, int]] = {"": 0, "launch": 1, "resumed": 2, "file": 3}
@@ -157,6 +155,8 @@ class StepTracker:
     def _after_evidence(self, row: Rows, step: float) -> Iterator[Placed]:
         evidence, self._evidence = self._evidence, ""
         counter = self._attempt.counter
+        if evidence == "resumed" and not self._attempt.rows:
+            self._attempt.origin = 0.0
         if evidence == "launch" and self._writers.fits(step, counter):
             yield from self._single(row)  # several processes write here: another one was launched
             return
@@ -165,7 +165,7 @@ class StepTracker:
         goes_on = evidence == "launch" and step <= counter.top + 1.5 * counter.interval
         under_way = evidence == "file" or self._attempt.rows >= _ROWS_UNDER_WAY
         if self._attempt.rows and (back or (under_way and not goes_on)):
-            yield from self._new_attempt([row], is_told=True)
+            yield from self._new_attempt([row], is_told=True, is_resumed=evidence == "resumed")
         else:
             yield from self._single(row)
 
@@ -174,8 +174,8 @@ class StepTracker:
         attempt = self._attempt
         step, top = attempt.effective(row), attempt.counter.top
         if self._evidence and attempt.rows and step <= top:
-            self._evidence = ""
-            yield from self._new_attempt([row], is_told=True)
+            is_resumed, self._evidence = self._evidence == "resumed", ""
+            yield from self._new_attempt([row], is_told=True, is_resumed=is_resumed)
         elif not attempt.counter.begun or attempt.aux_apart or step >= top:
             yield from self._accept(row)
         elif not self._evidence and attempt.is_other_quantity(row):
@@ -233,12 +233,17 @@ class StepTracker:
         held, self._held = self._held, []
         yield from self._new_attempt(held)
 
-    def _new_attempt(self, rows: list[Rows], *, is_told: bool = False) -> Iterator[Placed]:
+    def _new_attempt(self, rows: list[Rows], *, is_told: bool = False, is_resumed: bool = False) -> Iterator[Placed]:
         """Begins an attempt with `rows`; rows without a step wait for the first that has one. `is_told`: the log, or a
-        new file, says that one begins."""
-        if not is_told:
-            self._tell_begun_anew(next((float(row.steps[0]) for row in rows if not np.isnan(row.steps[0])), np.nan))
+        new file, says that one begins; `is_resumed`: from a checkpoint."""
+        step = next((float(row.steps[0]) for row in rows if not np.isnan(row.steps[0])), np.nan)
+        begins_anew = self._attempt.begins_anew(step)
+        if begins_anew and not is_told:
+            self._tell_begun_anew(step)
+        # From a checkpoint: that other attempts begin there too is a crash loop.
+        origin = self._attempt.begun if not begins_anew else 0.0 if is_resumed else np.nan
         self._attempt = self._attempt.follow()
+        self._attempt.origin = origin
         self._writers.begin_attempt()
         self._evidence = ""
         begun = False
@@ -250,15 +255,14 @@ class StepTracker:
             yield Placed(rows[0].take(slice(0, 0)), new_attempt=True)
 
     def _tell_begun_anew(self, step: float) -> None:
-        counter = self._attempt.counter
-        into = _BEGINNING * (counter.top - counter.first)
-        if self._attempt.rows < _ROWS_UNDER_WAY or not step <= counter.first + into:
+        if self._attempt.rows < _ROWS_UNDER_WAY:
             return
         self.began_anew = True
         self.problems.setdefault(
             "anew",
-            f"the steps begin anew ({step:.15g} after {counter.top:.15g}) and nothing says why: a restart from scratch"
-            " and another run in the same file look alike; log a run name, or give each run a file of its own",
+            f"the steps begin anew ({step:.15g} after {self._attempt.counter.top:.15g}) and nothing says why: a restart"
+            " from scratch and another run in the same file look alike; log a run name, or give each run a file of its"
+            " own",
         )
 
     # Other writers.

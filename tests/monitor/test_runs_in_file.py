@@ -88,6 +88,30 @@ def test_a_word_of_a_restart_or_a_step_of_a_checkpoint_leaves_no_doubt() -> None
     assert not read([*first, *(train(step, 3.0) for step in range(31, 80))]).began_anew
 
 
+@pytest.mark.parametrize("word", [None, NoteKind.RESUMED, NoteKind.ERROR])
+def test_a_crash_loop_from_one_checkpoint_is_restarts_whatever_the_log_says(word: NoteKind | None) -> None:
+    said = [Line(note=word)] if word is not None else []
+    again = [train(step, 3.0) for step in range(101, 131)]
+    first = [train(step, 3.0) for step in range(1, 131)]
+    made = read([*first, *said, *again, *said, *again, *said, *again, *(train(step, 3.0) for step in range(131, 200))])
+    assert made.attempts == ((1.0, 130.0), (101.0, 130.0), (101.0, 130.0), (101.0, 199.0))
+    assert not made.began_anew
+    assert not made.problems
+
+
+def test_a_log_that_begins_at_a_checkpoint_it_names_goes_back_to_it() -> None:
+    again = [train(step, 3.0) for step in range(101, 131)]
+    assert read([*again, *again]).began_anew
+    assert not read([Line(note=NoteKind.RESUMED), *again, *again]).began_anew
+
+
+def test_runs_that_all_begin_at_the_first_step_stay_in_doubt_after_a_restart_of_one() -> None:
+    first = [train(step, 3.0) for step in range(1, 131)]
+    made = read([*first, *(train(step, 3.0) for step in range(101, 200)), *first])
+    assert made.attempts == ((1.0, 130.0), (101.0, 199.0), (1.0, 130.0))
+    assert made.began_anew
+
+
 def test_many_runs_are_not_all_listed() -> None:
     labels = [f"seed={seed}" for seed in range(12)]
     assert words(labels, "seed=0").startswith("12 runs in one file, by `seed`: 0, 1, 2, 3, 4, 5, 6, 7 and 4 more;")
