@@ -8,6 +8,7 @@ import numpy as np
 
 from trainmon.monitor.core import Core, FrameListener
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.held_out_place import HeldOutMapper, held_out_set, set_label
 from trainmon.monitor.merge import Merge, Merged
 from trainmon.monitor.rows import MOST_CELLS, Rows, stack
 from trainmon.monitor.run import Event, KeyMapper, Rebased, SourceReader, rank_of
@@ -150,7 +151,11 @@ class Sources:
         known = dict.fromkeys([*self._expected, *self._sources, path])
         ranks = [other for other in known if rank_of(other) is not None]
         rank = rank_of(path) if len(ranks) > 1 else None
-        source = _Source(SourceReader(path, make_mapper(), self._core.store.admit, rank))
+        mapper = make_mapper()
+        held_out = held_out_set(path, [other for other in known if other != path])
+        if held_out:
+            mapper = HeldOutMapper(mapper, set_label(path, tuple(known)))
+        source = _Source(SourceReader(path, mapper, self._core.store.admit, rank, held_out))
         self._sources[path] = source
         if self._merge is None and len(known) > 1:
             self._merge = Merge()

@@ -19,6 +19,7 @@ from trainmon.monitor.steps.tracker import Placed, StepTracker
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
+from trainmon.tails.steps import says_eval
 
 _RANK_NAME = lazy(r"(?:^|[^a-z])rank[-_ =]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _RANK_STREAMS = ("stdout.log", "stderr.log")  # torchrun --log-dir: .../attempt_0/3/stdout.log
@@ -107,13 +108,15 @@ class _Column:
 class SourceReader:
     """Turns what one source gave into placed rows, notes and facts, in the order of the log.
 
-    `admit` says whether a new series may still be kept. `last_line`: line of the last training record.
+    `admit` says whether a new series may still be kept. `held_out`: the word by which its place says so, "" where it
+    is the training's. `last_line`: line of the last training record.
     """
 
     source: str
     mapper: KeyMapper
     admit: Callable[[SignalKey], bool]
     rank: str | None = None
+    held_out: str = ""
     last_line: int | None = None
     step_key: str = ""
     raw_keys: dict[SignalKey, str] = field(default_factory=dict)
@@ -231,7 +234,8 @@ class SourceReader:
         if self.rank is None and any(name == "rank" for name, _ in key.labels):
             tier = max(tier, _BESIDE)  # another rank's echo of a step, perhaps a little late
         if self.admit(key):
-            self.raw_keys.setdefault(key, raw)
+            is_plain = not self.held_out or says_eval(raw)
+            self.raw_keys.setdefault(key, raw if is_plain else f"{self.held_out}/{raw}")
         else:
             tier = _NOT_KEPT
         self._columns[raw] = _Column(key, tier, mapped)

@@ -19,11 +19,17 @@ from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found
 
 _PART = lazy(
-    r"train|eval|val|valid|validation|test|logs?|logging|tb|tblogs?|tb_logs?|tensorboard(?:_logs?)?|events|files|output"
-    r"|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+|(?:rank|node|worker|gpu|proc)[-_]?\d+",
+    r"train|training|eval|evaluation|val|valid|validation|test|dev|logs?|logging|tb|tblogs?|tb_logs?"
+    r"|tensorboard(?:_logs?)?|events|files|output|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+|(?:rank|node|worker|gpu|proc)[-_]?\d+",
     re.IGNORECASE,
 )
 _RANK_FOLDER = lazy(r"(?:rank|node|worker|gpu|proc)[-_]?\d+|\d+", re.IGNORECASE)
+# SummaryWriter.add_scalars: a folder for each line of a chart, loss_train or loss/train, beside the run's event file.
+_SETS = r"(?:train|training|eval|evaluation|val|valid|validation|test|dev)"
+_CHART = r"[a-z_]*(?:loss|acc|accuracy|error|ppl|perplexity|nll)[a-z_]*"
+_LINE_OF_CHART = lazy(rf"{_CHART}[_-]{_SETS}", re.IGNORECASE)
+_CHART_FOLDER = lazy(_CHART, re.IGNORECASE)
+_SET_FOLDER = lazy(_SETS, re.IGNORECASE)
 _STORE = frozenset({"wandb", "lightning_logs", "tensorboard", "tb", "tb_logs"})
 _DATED = lazy(r"[A-Z][a-z]{2}\d{1,2}_\d{2}-\d{2}-\d{2}_.*")  # SummaryWriter's own: runs/Dec01_12-30-00_host
 _COLLECTION = 2  # so many directories that are runs make the directory above them a collection
@@ -106,8 +112,20 @@ def _is_part(folder: Folder, child: Folder, runs: list[Group], *, has_own: bool)
     if name.isdigit() and fills and folder.name.startswith("attempt_"):  # torchrun --log-dir: attempt_0/RANK/stdout.log
         _mark_ranks(name, runs[0])
         return True
+    if has_own and _is_chart(child, runs[0]):
+        return True
     is_dated = name == "runs" and _DATED.fullmatch(_base(runs[0].path)) is not None
     return has_own and (name in _STORE or is_dated)
+
+
+def _is_chart(child: Folder, run: Group) -> bool:
+    """Whether `child` holds a line of a chart, or all of them."""
+    if not all("tfevents" in _base(found.path) for found in run.files if found.look.role != "config"):
+        return False
+    if child.files:
+        return _LINE_OF_CHART.fullmatch(child.name) is not None
+    lines = [folder.name for folder in child.folders]
+    return _CHART_FOLDER.fullmatch(child.name) is not None and all(map(_SET_FOLDER.fullmatch, lines))
 
 
 def _mark_ranks(name: str, run: Group) -> None:

@@ -140,6 +140,18 @@ def test_keras_train_and_validation_are_one_run(tmp_path: Path) -> None:
     assert in_tree(tmp_path, tree) == {"logs": dict.fromkeys(tree, "metrics")}
 
 
+@pytest.mark.parametrize(("train", "val"), [("loss_train", "loss_val"), ("Loss/train", "Loss/val")])
+def test_the_lines_of_a_chart_join_the_run_whose_event_file_lies_beside(tmp_path: Path, train: str, val: str) -> None:
+    places = ("", f"{train}/", f"{val}/")
+    tree = {f"logs/a/{place}events.out.tfevents.1": b"x" for place in places}
+    assert in_tree(tmp_path, tree) == {"a": dict.fromkeys(tree, "metrics")}
+
+
+def test_models_that_are_trained_into_one_directory_are_no_lines_of_a_chart(tmp_path: Path) -> None:
+    tree = {f"logs/{place}/events.out.tfevents.1": b"x" for place in (".", "bert/train", "bert/val", "gpt_val")}
+    assert len(in_tree(tmp_path, tree)) == 3
+
+
 def test_what_is_no_training_log_is_left_alone(tmp_path: Path) -> None:
     tree = {
         "README.md": LOG,
