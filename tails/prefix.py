@@ -191,6 +191,12 @@ def read_prefix(text: str) -> Prefix:
     return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare) if at else NO_PREFIX
 
 
+def dated(prefix: Prefix, other: Prefix) -> Prefix:
+    """`prefix` with the time of `other`, and its rank where it has none of its own."""
+    rank = prefix.rank or other.rank
+    return Prefix(prefix.at, rank, other.time, other.time_kind, other.is_clock, prefix.is_warning, prefix.is_bare)
+
+
 def _rank_of(who: re.Match[str]) -> str:
     """The rank in a word for who wrote the line, "" where it names but a host."""
     worker = _WORKER.fullmatch(who["name"])

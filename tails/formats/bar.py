@@ -99,3 +99,8 @@ def postfix_of(bar: Bar) -> dict[str, float | None]:
         except ValueError:
             continue
     return values
+
+
+def is_like_a_bar(text: str) -> bool:
+    """Whether `text` has what tqdm draws: the bar itself, or (without room for one) its two times and its speed."""
+    return "%|" in text or ("<" in text and "[" in text and ("it/s" in text or "s/it" in text))

@@ -6,9 +6,10 @@ import math
 import re
 from functools import lru_cache
 
+MICROSOFT = r"[-+]?1\.#(?:[QS]NAN|IND|INF)\d{0,30}"  # how its old run-time writes NaN and infinity: 1.#QNAN, -1.#IND00
 # One number; the caller adds what must stand around it. Alternatives are ordered by how often they are met.
 NUMBER = (
-    r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d|,\S)|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+    MICROSOFT + r"|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d|,\S)|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
     r"|[-+]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)|None|null|[nN]/[aA]"
 )
 MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
@@ -19,10 +20,14 @@ def to_number(text: str) -> float | None:
 
     >>> to_number("24,995"), to_number("-.0453"), to_number("1.082584e+01"), to_number("None")
     (24995.0, -0.0453, 10.82584, None)
+    >>> to_number("-1.#INF00"), to_number("1.#QNAN")
+    (-inf, nan)
     """
     try:
         return float(text)
     except ValueError:
+        if re.fullmatch(MICROSOFT, text):
+            return float(text[0].replace("1", "") + "inf") if "INF" in text else math.nan
         if text in ("None", "null"):
             return None
         if "_" in text:

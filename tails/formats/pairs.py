@@ -26,6 +26,8 @@ _GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
 _SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=/%]| ?[:=])")
 _NUMBER_SIGN = re.compile(r"\b(step|iter|iteration|update|epoch|batch)([ :]{0,2})#(?=\d)", re.IGNORECASE)
 _PER_SECOND = re.compile(r"/s(?:ec)?(?:/[a-z]{1,12})?(?![\w/])")  # 3400/s, of what is not said
+# What makes a number a part of something else, where it stands right behind: 1.#X, 2^8, 1.5*10, 2.5×10.
+_PART_OF_MORE = re.compile(r"(?:[#$@^&]\w|\*\*?\d|[×·x]\s?10(?:\^|\*\*|[⁻⁰-⁹¹²³]))\S*")
 _UNIT = re.compile(
     r"(?:[mµun]?s|secs?|seconds?|milliseconds|mins?|minutes|m|h|hrs?|hours|%|z|x|W|C|k|K|M|B|G|T|[KMGT]i?[bB]|MHz|GHz"
     r"|[KMGTP]?(?:FLOPs?|FLOPS|flops|flop)(?:/(?:s|sec|GPU|gpu|device|chip))*"
@@ -98,12 +100,14 @@ class Scan:
 
 
 def _unit_at(text: str, end: int, *, keys_first: bool) -> tuple[str, int, bool]:
-    """Unit behind a number that ends at `end`, where the unit ends, and whether the number is a word's part.
+    """Unit behind a number that ends at `end`, where the unit (or the word) ends, and whether it is a word's part.
 
     In a line of `keys_first` (``lr 1e-4 tok/s 123``) what stands between two numbers is the second one's key.
     """
     if (match := _PER_SECOND.match(text, end)) is not None:
         return match.group(), match.end(), False
+    if (match := _PART_OF_MORE.match(text, end)) is not None:
+        return "", match.end(), True
     match = _GLUED.match(text, end)
     if match is not None:
         word = match.group().rstrip("./")
@@ -201,7 +205,7 @@ class _Scanner:
                 end = unit_end
                 unit, unit_end, is_word = _unit_at(text, end, keys_first=self.keys_first)
             if is_word or (text[start].isalpha() and not self._stands_alone(start, end, unit)):
-                position = max(end, start + 1)
+                position = max(unit_end, start + 1)
                 continue
             self.last_end = position = self._value(start, end, unit, unit_end)
         self._close_run()

@@ -14,7 +14,7 @@ from enum import Enum, auto
 import numpy as np
 
 from trainmon.tails import facts, notes
-from trainmon.tails.formats.bar import QUICK_BAR, BarKind
+from trainmon.tails.formats.bar import QUICK_BAR, BarKind, is_like_a_bar
 from trainmon.tails.formats.bars import Bars
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.dialects import DIALECTS
@@ -24,6 +24,7 @@ from trainmon.tails.formats.folded import Folds
 from trainmon.tails.formats.foreign import WIDE_COLON, in_english
 from trainmon.tails.formats.interest import DIALECT_BITS, FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
 from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.logger_names import LoggerNames
 from trainmon.tails.formats.places import DIGITS, Loose, Outlines, Places
 from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
 from trainmon.tails.formats.sink import Sink
@@ -31,7 +32,7 @@ from trainmon.tails.formats.skeleton import skeletons
 from trainmon.tails.formats.stretch import Known, stretch_of
 from trainmon.tails.formats.wrapped import unwrap
 from trainmon.tails.lazy_pattern import lazy
-from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
+from trainmon.tails.prefix import NO_PREFIX, Prefix, dated, read_prefix
 from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.text import strip_escapes
 
@@ -80,6 +81,7 @@ class Stdout(LineFormat):
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._folds = Folds()
+        self._names = LoggerNames()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
         self._quick_bars, self._quick_since = QuickBars(), 0
         # The newest frame of a bar, not yet looked at: its match and the line, its offset and number.
@@ -156,6 +158,8 @@ class Stdout(LineFormat):
         self._look_at_frame()
         for line in self._folds.flush():
             self._whole(line)
+        for line in self._names.flush():
+            self._records(line, METRICS)
         for dialect in self._dialects:
             dialect.flush(self._sink)
         self._is_open = self._holds_any()
@@ -279,13 +283,13 @@ class Stdout(LineFormat):
         return raw[:_HEAD]
 
     def _prefix(self, text: str, line_no: int) -> Prefix:
-        return self._inherit(read_prefix(text), line_no)
+        return self._inherit(self._names.behind(text, read_prefix(text)), line_no)
 
     def _inherit(self, prefix: Prefix, line_no: int) -> Prefix:
         """`prefix` with the time that an earlier frame of the same line began with."""
         number, before = self._line_prefix
         if prefix.time is None and number == line_no and before.time is not None:
-            prefix = _dated(prefix, before)
+            prefix = dated(prefix, before)
         self._line_prefix = (line_no, prefix)
         return prefix
 
@@ -309,7 +313,9 @@ class Stdout(LineFormat):
         sink.newest_template, sink.bar_kind, sink.is_telling = None, BarKind.NONE, False
         if self._is_open or interest & METRICS:
             had_records = sink.has_records
-            is_record, line = self._records(line, interest)
+            is_named = self._is_named(line, is_read=True)
+            is_record, line = (True, line) if is_named else self._records(line, interest)
+            is_record = is_record or self._is_named(line)
             if sink.has_records and not had_records:
                 self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
         if is_foreign:
@@ -338,6 +344,17 @@ class Stdout(LineFormat):
             return _KIND_OF_BAR[sink.bar_kind]
         return _Kind.OTHER if is_record or sink.is_telling else _Kind.DULL
 
+    def _is_named(self, line: Line, *, is_read: bool = False) -> bool:
+        """Whether a logger's bare name stands before what is, or may turn out to be, a record."""
+        if self._is_open or (self._sink.has_records and not line.prefix.at):
+            return False
+        freed = self._names.hold(line, is_read=is_read)
+        for one in freed or ():
+            self._records(one, METRICS)
+            self._outlines.dull.clear()
+            self._sink.newest_template = None
+        return freed is not None
+
     def _try(self, line: Line, interest: int) -> bool:
         """Gives `line` to the dialects until one reads it; first to the one that its looks suggest.
 
@@ -350,7 +367,7 @@ class Stdout(LineFormat):
     def _is_read(self, line: Line, interest: int) -> bool:
         sink = self._sink
         if not self._is_open:
-            likely = self._dict_line if line.text[:1] == "{" else self._bars if _is_like_a_bar(line.text) else None
+            likely = self._dict_line if line.text[:1] == "{" else self._bars if is_like_a_bar(line.text) else None
             if likely is not None and likely.read(line, sink):
                 return True
         has_number = _NUMBER_LIKE.search(line.text) is not None
@@ -376,19 +393,8 @@ class Stdout(LineFormat):
             rest: Line = sink.rest
             prefix = read_prefix(rest.text)
             if line.prefix.time is not None:
-                prefix = _dated(prefix, line.prefix)
+                prefix = dated(prefix, line.prefix)
             line = Line(rest.text[prefix.at :], rest.offset, rest.line_no, prefix)
         sink.unreadable += 1
         sink.note(Note(self.source, line.line_no, line.offset, NoteKind.UNREADABLE, line.text[:_MAX_NOTE], sink.step))
         return True, replace(line, text="")
-
-
-def _is_like_a_bar(text: str) -> bool:
-    """Whether `text` has what tqdm draws: the bar itself, or (without room for one) its two times and its speed."""
-    return "%|" in text or ("<" in text and "[" in text and ("it/s" in text or "s/it" in text))
-
-
-def _dated(prefix: Prefix, other: Prefix) -> Prefix:
-    """`prefix` with the time of `other`, and its rank where it has none of its own."""
-    rank = prefix.rank or other.rank
-    return Prefix(prefix.at, rank, other.time, other.time_kind, other.is_clock, prefix.is_warning, prefix.is_bare)

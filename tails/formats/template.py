@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from trainmon.tails.formats.numbers import MULTIPLIERS, NUMBER, is_absent, to_number, with_multiplier
+from trainmon.tails.formats.numbers import MICROSOFT, MULTIPLIERS, NUMBER, is_absent, to_number, with_multiplier
 from trainmon.tails.quick_dataclass import dataclass
 
 # In a template the text around a number is fixed, so the number can be matched loosely; but atomically, or a line
 # that fits all but its end would be tried in every way its numbers can be cut.
 _NUMBER = (
-    r"(?>[-+]?(?:\d+\.?\d*|\.\d+)(?:,\d{3}(?!\d)(?:\.\d+)?)*(?:[eE][-+]?\d+)?)"
+    MICROSOFT + r"|(?>[-+]?(?:\d+\.?\d*|\.\d+)(?:,\d{3}(?!\d)(?:\.\d+)?)*(?:[eE][-+]?\d+)?)"
     r"|[-+]?[nN][aA][nN]|[-+]?[iI](?:nf(?:inity)?|NF)|None|null|[nN]/[aA]"
 )
 _VALUE = f"({_NUMBER})"
@@ -152,7 +152,7 @@ class Template:
     def is_plain(self, groups: Sequence[str]) -> bool:
         """Whether each metric of `groups` is a number that `float` reads as it stands."""
         return len(self.values(groups)) == len(self._fields) and not any(
-            "," in groups[at] or groups[at] in ("None", "null") or groups[at][-1] in MULTIPLIERS
+            "," in groups[at] or "#" in groups[at] or groups[at] in ("None", "null") or groups[at][-1] in MULTIPLIERS
             for at, _ in self._fields
         )
 
