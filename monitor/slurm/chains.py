@@ -16,6 +16,7 @@ from trainmon.tails.lazy_pattern import lazy
 
 _DEPENDS = lazy(r"(?:after\w*|aftercorr)((?::\d+(?:_\d+)?(?:\+\d+)?(?:\(\w+\))?)+)")
 _NUMBER = lazy(r"\d+(?:_\d+)?")
+_DIGITS = lazy(r"[0-9]+")
 _STOPPED: Final = frozenset(("TIMEOUT", "DEADLINE", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "REQUEUED", "OUT_OF_MEMORY"))
 _OVERLAP_S: Final = 5.0
 
@@ -33,7 +34,7 @@ def chains(jobs: Iterable[JobInfo]) -> list[tuple[JobInfo, ...]]:
     """The jobs gathered into runs, each oldest first."""
     found: list[list[JobInfo]] = []
     near: dict[tuple[str, str, str], list[list[JobInfo]]] = {}  # chains that a job may continue, by what it shares
-    for job in sorted(jobs, key=_order):
+    for job in sorted(jobs, key=age):
         keys = [] if "_" in job.id else [(job.user, "name", job.name), (job.user, "stdout", job.stdout)]
         home = next((chain for key in keys for chain in near.get(key, ()) if _continues(chain, job)), None)
         if home is None:
@@ -47,9 +48,10 @@ def chains(jobs: Iterable[JobInfo]) -> list[tuple[JobInfo, ...]]:
     return [tuple(chain) for chain in found]
 
 
-def _order(job: JobInfo) -> tuple[float, float, str]:
+def age(job: JobInfo) -> tuple[float, float, tuple[int, ...]]:
+    """What sorts jobs, the oldest first; those that wait come last. Within a second their numbers decide: 9 before 10."""
     began = job.started_at if job.started_at is not None else float("inf")
-    return began, job.submitted_at or 0.0, job.id.zfill(20)
+    return began, job.submitted_at or 0.0, tuple(map(int, _DIGITS.findall(job.id)))
 
 
 def _continues(chain: Sequence[JobInfo], job: JobInfo) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from trainmon.monitor.slurm import fields
-from trainmon.monitor.slurm.chains import chains
+from trainmon.monitor.slurm.chains import age, chains
 from trainmon.monitor.slurm.scheduler import Board
 from trainmon.monitor.snapshot import JobInfo
 from trainmon.tails.lazy_pattern import lazy
@@ -146,7 +146,7 @@ def starts_of(jobs: Iterable[JobInfo], board: Board) -> tuple[JobInfo, ...]:
     for job in jobs:
         history = board.starts.get(job.id, ())
         starts += [*history[:-1], job] if history else [job]
-    return tuple(sorted(starts, key=lambda job: (job.started_at is None, job.started_at or 0.0, job.id)))
+    return tuple(sorted(starts, key=age))
 
 
 def _waits_behind(job: JobInfo) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.monitor.slurm.answers import NOW
 from trainmon.monitor.slurm.chains import chains
-from trainmon.monitor.slurm.match import Index, KnownRun, match
+from trainmon.monitor.slurm.match import Index, KnownRun, match, starts_of
 from trainmon.monitor.slurm.scheduler import Board
 from trainmon.monitor.snapshot import JobInfo
 
@@ -29,6 +29,11 @@ def test_a_job_that_was_stopped_is_continued_by_the_same_script() -> None:
     first = job("10", "TIMEOUT", -3000, -2000)
     assert ids(job("11", "RUNNING", -1900), first) == [["10", "11"]]
     assert ids(first, job("11", "PENDING", None)) == [["10", "11"]]
+
+
+def test_jobs_that_began_within_a_second_stand_by_their_numbers() -> None:
+    started = [job(number, "COMPLETED", -100, -100) for number in ("10", "9", "100_2", "11", "100_10")]
+    assert [one.id for one in starts_of(started, Board())] == ["9", "10", "11", "100_2", "100_10"]
 
 
 def test_a_job_that_finished_is_not_continued_by_another_try() -> None:
