@@ -258,6 +258,8 @@ class HeldOut(SeriesDetector):
         best_track = min(tracks, key=lambda t: (HELD_OUT.index(t.key.signal), t.best))
         sets = f" over {len(tracks)} sets" if len(tracks) > 1 else ""
         what = f"{most} evaluations{sets}, best {best_track.best:.4g} at step {best_track.best_step:.15g}"
+        ended = self.nonfinite[best_track.key].not_since if best_track.key in self.nonfinite else math.nan
+        what += f"; not evaluated since step {ended:.15g}" if not math.isnan(ended) else ""
         return result(self, Verdict.PASS, what, used=used)
 
     @property

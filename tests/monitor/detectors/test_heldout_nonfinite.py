@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.judge import judge
 from trainmon.tails.record import FloatArray, Mark
 
-NLL, LOSS = SignalKey("eval.nll"), SignalKey("loss.train")
+NLL, LOSS, ACCURACY = SignalKey("eval.nll"), SignalKey("loss.train"), SignalKey("eval.accuracy")
 N = 600
 MARKS = {"nan": Mark.NAN, "null": Mark.NULL}
 
@@ -62,16 +63,38 @@ def test_one_evaluation_that_is_no_number_is_no_fault() -> None:
     assert run(HeldOut, [log(10, 300, "absent", back=310)]).episodes == []
 
 
-def test_among_placeholders_they_are_told_after_three_times_the_longest_gap() -> None:
-    [episode] = run(HeldOut, [log(10, 300)]).episodes
+def with_accuracy(frame: Frame, period: int, until: int = N, of: SignalKey = ACCURACY) -> Frame:
+    """`frame` with the accuracy of an evaluation every `period` rows up to `until`."""
+    rows = np.arange(N)
+    accuracy: FloatArray = np.where((rows % period == period - 1) & (rows < until), 0.5, np.nan)
+    return replace(frame, columns={**frame.columns, of: accuracy})
+
+
+def test_among_placeholders_the_accuracy_of_the_same_evaluation_tells() -> None:
+    [episode] = run(HeldOut, [with_accuracy(log(10, 300), 10)]).episodes
+    assert (episode.first_step, episode.recovered) == (310, False)
+    assert "is NaN since step 310 (last 30 evaluations)" in episode.what
+    assert run(HeldOut, [with_accuracy(log(10, 300, back=310), 10)]).episodes == []
+    assert run(HeldOut, [with_accuracy(log(100, 250), 100)]).episodes == []  # two evaluations: too few
+
+
+def test_a_column_that_ends_early_is_not_evaluated_any_more() -> None:
+    assert run(HeldOut, [log(10, 300)]).episodes == []
+    assert run(HeldOut, [with_accuracy(log(10, 300), 10, until=300)]).episodes == []
+    another = SignalKey("eval.accuracy", (("task", "arc"),))
+    assert run(HeldOut, [with_accuracy(log(10, 300), 5, of=another)]).episodes == []  # on a rhythm of its own
+
+
+def test_nan_in_the_words_of_lines_is_told_after_three_times_the_longest_gap() -> None:
+    whole = log(10, 300)
+    marks = {NLL: np.where(whole.marks[NLL] == Mark.NAN, Mark.SAID_NAN, whole.marks[NLL]).astype(np.uint8)}
+    [episode] = run(HeldOut, [replace(whole, marks=marks)]).episodes
     assert (episode.first_step, episode.recovered) == (301, False)
     assert "never over 9 in a row before" in episode.what
-    assert run(HeldOut, [log(10, 300, back=310)]).episodes == []
-    assert run(HeldOut, [log(100, 250)]).episodes == []  # two evaluations: too few to know how often there is one
 
 
 def test_however_rows_are_cut_the_episodes_are_the_same() -> None:
-    for whole in (log(1, 300, back=350), log(10, 300), log(10, 300, "absent", np.inf, back=400)):
+    for whole in (log(1, 300, back=350), with_accuracy(log(10, 300), 10), log(10, 300, "absent", np.inf, back=400)):
         wanted = [repr(episode) for episode in run(HeldOut, [whole]).episodes]  # NaN is not equal to itself
         assert wanted
         for size in (1, 7, 64):
@@ -103,3 +126,14 @@ def test_a_user_is_told(tmp_path: Path) -> None:
     assert check.verdict is Verdict.WARN
     assert "is NaN since step 300" in check.what
     assert seen.verdict is Verdict.WARN
+
+
+def test_a_user_is_told_that_it_is_not_evaluated_any_more(tmp_path: Path) -> None:
+    rows = [
+        (step, 3 - step / 100, 3.1 - step / 100 if step % 20 == 0 and step <= 140 else "nan") for step in range(201)
+    ]
+    (tmp_path / "m.csv").write_text("step,loss,val_loss\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    [seen] = judge([str(tmp_path / "m.csv")], cwd=tmp_path).runs
+    [check] = [check for check in seen.checks if check.id == "eval.heldout"]
+    assert check.verdict is Verdict.PASS
+    assert "not evaluated since step 140" in check.what
