@@ -49,7 +49,7 @@ def chains(jobs: Iterable[JobInfo]) -> list[tuple[JobInfo, ...]]:
 
 
 def age(job: JobInfo) -> tuple[float, float, tuple[int, ...]]:
-    """What sorts jobs, the oldest first; those that wait come last. Within a second their numbers decide: 9 before 10."""
+    """What sorts jobs, the oldest first; what waits comes last. Within a second their numbers decide: 9 before 10."""
     began = job.started_at if job.started_at is not None else float("inf")
     return began, job.submitted_at or 0.0, tuple(map(int, _DIGITS.findall(job.id)))
 
