@@ -63,6 +63,13 @@ RULES: tuple[Rule, ...] = (
         r"|exceeded memory limit.{0,80}being killed|Exceeded (?:job|step) memory limit(?! at some point)",
     ),
     _rule(
+        _K.HOST_OOM,  # of Python, NumPy and PyTorch on the CPU
+        "memoryerror|unable to allocate|defaultcpuallocator|errno 12]",
+        r"^(?:\w{1,80}\.){0,8}_?(?:Array)?MemoryError\b(?!.*\b(?:CUDA|GPU)\b)|\bMemoryError: Unable to allocate\b"
+        r"|^Unable to allocate [\d.]{1,20} [KMGT]iB for an array\b"
+        r"|\bDefaultCPUAllocator: (?:can't allocate|not enough) memory|\bOSError: \[Errno 12\] Cannot allocate memory",
+    ),
+    _rule(
         _K.CUDA_OOM,
         "out of memory|outofmemory|resource_exhausted",
         r"OutOfMemoryError|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
@@ -76,9 +83,9 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.NCCL_TIMEOUT,
-        "watchdog caught|collective operation time|ccl time|ccl watchdog time|collective time",
-        r"Watchdog caught collective operation time-?out|collective (?:operation "
-        r")?time-?out:|\b[NR]CCL (?:watchdog )?time-?out\b",
+        "watchdog caught|collective operation time|ccl time|ccl watchdog time|collective time|have failed or timed out",
+        r"\bSome [NRH]CCL operations have failed or timed out|Watchdog caught collective operation time-?out"
+        r"|collective (?:operation )?time-?out:|\b[NR]CCL (?:watchdog )?time-?out\b",
     ),
     _rule(
         _K.INIT_TIMEOUT,
@@ -125,6 +132,9 @@ RULES: tuple[Rule, ...] = (
         r"\b[NR]CCL error\b|nccl(?:UnhandledCuda|UnhandledSystem|System|Internal)Error",
     ),
     _rule(_K.ERROR, "ncclremoteerror|remote process exited", r"ncclRemoteError|remote process exited", teardown=True),
+    _rule(
+        _K.ERROR, "uncaught ex|unhandled ex", r"\b(?:uncaught|unhandled) exception\b(?! (?:handler|hook|filter|policy))"
+    ),
     _rule(_K.ERROR, "panicked at", r"\bthread '[^']{1,80}' panicked at\b"),
     _rule(_K.ERROR, "what():", r"^\s{0,8}what\(\): {1,4}\S"),  # of a C++ exception that nobody caught
     _rule(

@@ -21,7 +21,9 @@ _CHAIN = lazy(
     r"\s*(?:During handling of the above exception|The above exception was the direct cause of the following)"
 )
 _EXCEPTION = lazy(r"\s*(?:\|\s*)?(?P<name>[A-Za-z_][\w.]*)(?::(?:\s|$)|\s*$)")
-_KNOWN = lazy(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Timeout|Iteration|Group)?")
+_KNOWN = lazy(
+    r"(?:[A-Za-z_]\w*\.)*_{0,2}[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failed|Timeout|Iteration|Group)?"
+)
 _GROUP = lazy(r"[\s|]*(?:[\w.]+\.)?(?:Base)?ExceptionGroup\b")
 _IGNORED = lazy(r"Exception ignored (?:in|while)")
 _MAX_LINES = 600
@@ -136,7 +138,7 @@ def _is_exception(text: str, *, indented: bool, frames: int) -> bool:
     if indented:
         return bool(
             frames > 1
-            and re.fullmatch(r"[A-Z]\w*(?:Error|Exception|Interrupt)", name)
+            and re.fullmatch(r"_{0,2}[A-Z]\w*(?:Error|Exception|Interrupt)", name)
             and text.startswith(match["name"] + ":")
         )
-    return name[:1].isupper() and _KNOWN.fullmatch(match["name"]) is not None
+    return name.lstrip("_")[:1].isupper() and _KNOWN.fullmatch(match["name"]) is not None

@@ -50,6 +50,12 @@ _TELLING: Final = (
     NoteKind.SIGTERM,
     NoteKind.SIGHUP,
 )
+# What a process says that others stopped answering to: no cause, where another one's own failure stands before.
+_LEFT_ALONE = lazy(
+    r"^(?!.*\bCUDA error: )(?:.*(?:\bDist(?:Backend|Network|Store)?Error\b|[NRH]CCL|[Cc]ollective|[Ww]atchdog"
+    r"|\b[Gg]loo\b|\bConnection(?:Reset|Refused|Aborted)Error\b|\bBrokenPipeError\b|\bBroken pipe\b"
+    r"|\bConnection (?:reset|closed) by|TCPStore|ProcessGroup|[Hh]eartbeat|SignalException))"
+)
 # Errors of a program that has only just started: they cannot come from the job that was stopped before them.
 _START_UP: Final = ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError")
 _GOT_SIGNAL = lazy(r"SignalException: .*got signal: (\d+)")
@@ -123,8 +129,30 @@ def _chapter_cause(fatal: Sequence[Note]) -> Note | None:
     broken = [note for note in fatal if note.kind in BROKEN]
     stopped = [note for note in fatal if note.kind in STOPPED]
     if broken and not (stopped and _before(stopped[0], broken[0])):
-        return min(broken[:20], key=_weight)
+        return min(_not_left_waiting(broken[:20]), key=_weight)
     return min(stopped or broken, key=lambda note: (_TELLING.index(note.kind), not _is_specific(note)))
+
+
+def _not_left_waiting(broken: list[Note]) -> list[Note]:
+    """The failures without the time-outs of ranks that waited for one that had failed before.
+
+    A program's own error is no consequence of a time-out elsewhere: that of another file is taken to be the earlier,
+    unless clocks say otherwise.
+    """
+    own = [note for note in broken if note.kind is not NoteKind.NCCL_TIMEOUT and not _LEFT_ALONE.search(note.text)]
+    return [
+        note
+        for note in broken
+        if note.kind is not NoteKind.NCCL_TIMEOUT or not any(_may_be_earlier(one, note) for one in own)
+    ]
+
+
+def _may_be_earlier(first: Note, second: Note) -> bool:
+    if first.source == second.source:
+        return first.line_no < second.line_no
+    if first.time is None or second.time is None or first.time_kind is not second.time_kind:
+        return True
+    return first.time <= second.time
 
 
 def _weight(note: Note) -> int:

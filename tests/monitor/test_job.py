@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.job.judging import JobState, Pulse, job_state, silence_limit_s
 from trainmon.monitor.snapshot import State
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import Note, NoteKind
+from trainmon.tails.record import Note, NoteKind, TimeKind
 
 LOG = "train.log"
 OLD = Pulse(age_s=3 * 86400.0, gap_p99_s=5.0, seen_growing=False)
@@ -105,3 +107,48 @@ def test_a_launchers_report_alone_ends_the_job_without_a_cause(text: str) -> Non
 @pytest.mark.parametrize(("last", "is_finished"), [(98.0, False), (100.0, True), (120.0, True), (499.0, False)])
 def test_a_total_that_is_far_exceeded_was_of_something_else(last: float, is_finished: bool) -> None:
     assert (state(last=last).state is State.FINISHED) is is_finished
+
+
+TIMED_OUT = "[Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (NoteKind.TRACEBACK, "ValueError: shard 12 is truncated"),
+        (NoteKind.TRACEBACK, "RuntimeError: CUDA error: an illegal memory access was encountered"),
+        (NoteKind.SEGFAULT, "Fatal Python error: Segmentation fault"),
+    ],
+)
+def test_ranks_that_waited_for_one_that_had_failed_are_not_the_cause(kind: NoteKind, words: str) -> None:
+    failed, waited = note(kind, 60, words), note(NoteKind.NCCL_TIMEOUT, 70, TIMED_OUT)
+    assert state(failed, waited).root_error == words
+    assert state(waited).root_error == TIMED_OUT
+    assert state(note(NoteKind.NCCL_TIMEOUT, 55, TIMED_OUT), failed).root_error == TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "torch.distributed.DistBackendError: NCCL communicator was aborted on rank 2.",
+        "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ],
+)
+def test_what_a_time_out_brought_about_is_not_its_cause(words: str) -> None:
+    found = state(note(NoteKind.TRACEBACK, 60, words), note(NoteKind.NCCL_TIMEOUT, 70, TIMED_OUT))
+    assert found.root_error == TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    ("failed_s", "root"), [(90.0, "ValueError: bad"), (110.0, TIMED_OUT), (None, "ValueError: bad")]
+)
+def test_which_of_two_files_was_first_their_clocks_tell(failed_s: float | None, root: str) -> None:
+    waited = replace(note(NoteKind.NCCL_TIMEOUT, 60, TIMED_OUT), time=100.0, time_kind=TimeKind.ABSOLUTE)
+    failed = replace(
+        note(NoteKind.TRACEBACK, 70, "ValueError: bad"),
+        source="rank1.log",
+        time=failed_s,
+        time_kind=TimeKind.NONE if failed_s is None else TimeKind.ABSOLUTE,
+    )
+    assert state(failed, waited).root_error == root

@@ -29,6 +29,16 @@ SAID = [
     ("[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)", {"nccl_timeout"}),
     ("[rank1]: ERROR NCCL watchdog timeout on rank 1", {"nccl_timeout"}),
     ("NCCL watchdog time-out", {"nccl_timeout"}),
+    (
+        "[E ProcessGroupNCCL.cpp:456] Some NCCL operations have failed or timed out. Due to the asynchronous nature",
+        {"nccl_timeout"},
+    ),
+    ("2025-06-01 10:00:00 ERROR train.py:99 Uncaught exception: ZeroDivisionError: division by zero", {"error"}),
+    ("Unhandled exception at 0x7f: access violation", {"error"}),
+    ("installed the uncaught exception handler", set()),
+    ("MemoryError", {"host_oom"}),
+    ("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 12.0 GiB for an array", {"host_oom"}),
+    ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate", {"host_oom"}),
     ("RuntimeError: Timed out initializing process group in store based barrier on rank: 90", {"init_timeout"}),
     ("NVRM: Xid (PCI:0000:3b:00): 79, pid=0, GPU has fallen off the bus.", {"xid"}),
     ("Fatal Python error: Segmentation fault", {"segfault"}),
@@ -154,6 +164,12 @@ def test_a_traceback_is_one_note() -> None:
         5.0,
         "ValueError: Axis limits cannot be NaN",
     )
+
+
+@pytest.mark.parametrize("name", ["numpy._core._exceptions._ArrayMemoryError", "lib._errors.__InnerError", "_Failed"])
+def test_an_exception_of_a_private_name_ends_a_traceback(name: str) -> None:
+    notes = read(f"Traceback (most recent call last):\n{FRAME}{name}: Unable to allocate 12.0 GiB\n").notes
+    assert [note.text for note in notes if note.kind.value == "traceback"] == [f"{name}: Unable to allocate 12.0 GiB"]
 
 
 def test_interleaved_ranks() -> None:
