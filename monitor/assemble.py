@@ -85,7 +85,7 @@ def assemble(
         job=told.job,
         expected=expected_pause(pulse.pauses, engine.notes, series, span[1] if span else None, told.stride),
         now=now,
-        left=left_behind(jobs),
+        left=left_behind(jobs) | engine.left_sources,
     )
     results = engine.checks()
     checks = (*results, _job_check(job), *told.checks)

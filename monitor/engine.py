@@ -260,6 +260,11 @@ class RunEngine:
         return tuple((a.first, a.last) for a in self._now.core.attempts if not np.isnan(a.first))
 
     @property
+    def left_sources(self) -> frozenset[str]:
+        """The files that earlier starts wrote: what they say last is not how the run ended."""
+        return self._now.sources.left
+
+    @property
     def began_anew(self) -> bool:
         """Whether an attempt may as well be another run in the same file: nothing tells them apart."""
         return self._now.sources.began_anew

@@ -11,9 +11,11 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.held_out_place import HeldOutMapper, held_out_set, set_label
 from trainmon.monitor.merge import Merge, Merged
 from trainmon.monitor.rows import MOST_CELLS, Rows, stack
-from trainmon.monitor.run import Event, KeyMapper, Rebased, SourceReader, rank_of
+from trainmon.monitor.run import Event, KeyMapper, Rebased, SourceReader
+from trainmon.monitor.source_ranks import ranks_of
 from trainmon.monitor.steps.tracker import Placed
 from trainmon.tails.record import Fact, Note, Parsed, TimeKind
+from trainmon.tails.starts import starts_of
 
 _LOSS = SignalKey("loss.train")
 
@@ -90,6 +92,13 @@ class Sources:
         return "line" if best.tracker.stepless else best.step_key
 
     @property
+    def left(self) -> frozenset[str]:
+        """The sources that starts before the newest one wrote, where their directories tell."""
+        starts = starts_of(dict.fromkeys([*self._expected, *self._sources]))
+        newest = max(starts.values(), default=0)
+        return frozenset(path for path, start in starts.items() if start < newest)
+
+    @property
     def last_lines(self) -> dict[str, int]:
         """Source -> line of its last training record."""
         lines = {path: source.reader.last_line for path, source in self._sources.items()}
@@ -149,8 +158,7 @@ class Sources:
 
     def _meet(self, path: str, make_mapper: Callable[[], KeyMapper]) -> _Source:
         known = dict.fromkeys([*self._expected, *self._sources, path])
-        ranks = [other for other in known if rank_of(other) is not None]
-        rank = rank_of(path) if len(ranks) > 1 else None
+        rank = ranks_of(known).get(path)
         mapper = make_mapper()
         held_out = held_out_set(path, [other for other in known if other != path])
         if held_out:

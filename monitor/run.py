@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from pathlib import PurePosixPath
 from typing import Final, Protocol
 
 import numpy as np
@@ -16,13 +14,10 @@ from trainmon.monitor.mapping import Mapped
 from trainmon.monitor.rows import MOST_CELLS, BoolArray, Rows, join_blocks
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.steps.tracker import Placed, StepTracker
-from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
 from trainmon.tails.steps import says_eval
 
-_RANK_NAME = lazy(r"(?:^|[^a-z])rank[-_ =]?(\d{1,6})(?!\d)", re.IGNORECASE)
-_RANK_STREAMS = ("stdout.log", "stderr.log")  # torchrun --log-dir: .../attempt_0/3/stdout.log
 _OF_RANK: Final = {
     "loss.train": "loss.rank",
     "grad.norm": "grad.rank_norm",
@@ -64,21 +59,6 @@ class UnscaledMapper:
         """As `Mapper.claim`, without units."""
         claimed = self._mapper.claim(keys)
         return {raw: replace(mapped, scale=1.0, by_size=()) for raw, mapped in claimed.items()}
-
-
-def rank_of(source: str) -> str | None:
-    """The rank whose file `source` is, by its name; None when it does not say.
-
-    >>> rank_of("logs/run_rank3.log"), rank_of("a/attempt_0/2/stdout.log"), rank_of("logs/training.log")
-    ('3', '2', None)
-    """
-    path = PurePosixPath(source)
-    found = _RANK_NAME.search(path.name)
-    if found:
-        return str(int(found.group(1)))
-    if path.name in _RANK_STREAMS and path.parent.name.isdigit():
-        return str(int(path.parent.name))
-    return None
 
 
 def training_tier(key: SignalKey) -> int:

@@ -17,6 +17,7 @@ from trainmon.tails.probe import silence, silent_mount
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import HYDRA, Folder, Found, Scan
 from trainmon.tails.ssh.address import RemotePath
+from trainmon.tails.starts import starts_of
 from trainmon.tails.target import Target, TargetError, TargetKind, parse
 
 STDIN = Path("-")
@@ -102,6 +103,8 @@ class _Search:
         groups = self._chained(self.groups if is_one_walk else self._without_repeats())
         for _, found in groups:
             self._inherit(found)
+            for path, start in starts_of(each.path for each in found.files).items():
+                self.attempts.setdefault(path, start)
         names = name_runs([found.path for _, found in groups], self.cwd)
         names = [self.called.get(id(found), name) for name, (_, found) in zip(names, groups, strict=True)]
         runs = [

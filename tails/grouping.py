@@ -14,16 +14,16 @@ from collections import Counter
 from dataclasses import replace
 
 from trainmon.tails.lazy_pattern import lazy
-from trainmon.tails.looks import look_at_name
+from trainmon.tails.looks import RANK_FOLDER, look_at_name
+from trainmon.tails.numbered import settle_numbered
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found
 
 _PART = lazy(
     r"train|training|eval|evaluation|val|valid|validation|test|dev|logs?|logging|tb|tblogs?|tb_logs?"
-    r"|tensorboard(?:_logs?)?|events|files|output|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+|(?:rank|node|worker|gpu|proc)[-_]?\d+",
+    r"|tensorboard(?:_logs?)?|events|files|output|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+",
     re.IGNORECASE,
 )
-_RANK_FOLDER = lazy(r"(?:rank|node|worker|gpu|proc)[-_]?\d+|\d+", re.IGNORECASE)
 # SummaryWriter.add_scalars: a folder for each line of a chart, loss_train or loss/train, beside the run's event file.
 _SETS = r"(?:train|training|eval|evaluation|val|valid|validation|test|dev)"
 _CHART = r"[a-z_]*(?:loss|acc|accuracy|error|ppl|perplexity|nll)[a-z_]*"
@@ -72,14 +72,15 @@ def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
     others: list[Group] = []
     loose: list[Group] = []  # parts that only a name makes parts
     whole = 0  # directories that are runs of their own
-    for child in folder.folders:
-        runs = _runs_of(child, settings)
-        if not _is_part(folder, child, runs, has_own=len(own) == 1):
+    children = [(child, _runs_of(child, settings)) for child in folder.folders]
+    keys = {run.key for child, runs in children if RANK_FOLDER.fullmatch(child.name) for run in runs}
+    for child, runs in children:
+        if not _is_part(folder, child, runs, has_own=len(own) == 1, alike=len(keys) == 1):
             others.extend(runs)
             whole += len(runs) == 1 and runs[0].folder == child.path
             continue
         parts.extend(runs)
-        if not _RANK_FOLDER.fullmatch(child.name):
+        if not _is_of_a_rank(child.name):
             loose.extend(runs)
     if len(own) == 1 and own[0].key and whole >= _COLLECTION:
         # A log with a name of its own among whole runs is one run more: it does not own the metrics of another.
@@ -100,13 +101,17 @@ def _joined(folder: Folder, parts: list[Group]) -> Group:
     return Group(path, list(files.values()), folder=folder.path)
 
 
-def _is_part(folder: Folder, child: Folder, runs: list[Group], *, has_own: bool) -> bool:
-    """Whether the one run found in `child` is a part of the run of the directory above."""
+def _is_part(folder: Folder, child: Folder, runs: list[Group], *, has_own: bool, alike: bool) -> bool:
+    """Whether the one run found in `child` is a part of the run of the directory above.
+
+    `alike`: the files in the directories of ranks beside each other are called the same.
+    """
     if len(runs) != 1:
         return False
     name = child.name
     fills = runs[0].path == child.path or (runs[0].folder == child.path and (has_own or not runs[0].key))
-    if _PART.fullmatch(name) and fills:
+    is_rank = RANK_FOLDER.fullmatch(name) is not None and (fills or (alike and runs[0].folder == child.path))
+    if is_rank or (_PART.fullmatch(name) and fills):
         _mark_ranks(name, runs[0])
         return True
     if name.isdigit() and fills and folder.name.startswith("attempt_"):  # torchrun --log-dir: attempt_0/RANK/stdout.log
@@ -128,8 +133,12 @@ def _is_chart(child: Folder, run: Group) -> bool:
     return _CHART_FOLDER.fullmatch(child.name) is not None and all(map(_SET_FOLDER.fullmatch, lines))
 
 
+def _is_of_a_rank(name: str) -> bool:
+    return name.isdigit() or RANK_FOLDER.fullmatch(name) is not None
+
+
 def _mark_ranks(name: str, run: Group) -> None:
-    if _RANK_FOLDER.fullmatch(name):
+    if _is_of_a_rank(name):
         for found in run.files:
             if found.look.role in ("stdout", "log"):
                 found.look = replace(found.look, role="rank")
@@ -137,6 +146,7 @@ def _mark_ranks(name: str, run: Group) -> None:
 
 def _own_runs(folder: Folder) -> list[Group]:
     """The runs that the files lying in `folder` itself make."""
+    settle_numbered(folder)
     files = [found for found in folder.files if found.look.role != "config"]
     configs = [found for found in folder.files if found.look.role == "config"]
     state = folder.newest_state()

@@ -57,7 +57,10 @@ _JUNK = lazy(
 )
 _SURE_TEXT = lazy(r"(?:train|training|pretrain|finetune)(?:[._-]?(?:log|stdout|output|rank[._-]?\d+))*\.(?:log|out)")
 _SURE_METRICS = lazy(r"(?:train[._-]?|training[._-]?|trainer[._-]?|eval[._-]?)?(?:metrics|log)\.jsonl|metrics\.csv")
-_RANK = lazy(r"(?:^|[._-])(?:(?:global|local)[._-]?)?(?:rank|worker|node|gpu|proc|process|task)[._-]?\d+(?=$|[._-])")
+_RANK_WORDS = r"rank|worker|node|host|gpu|device|npu|proc|process|task|replica"
+_RANK = lazy(rf"(?:^|[._-])(?:(?:global|local)[._-]?)?(?:{_RANK_WORDS})[._-]?\d+(?=$|[._-])")
+RANK_FOLDER = lazy(rf"(?:(?:global|local)[._-]?)?(?:{_RANK_WORDS})[._-]?\d{{1,6}}", re.IGNORECASE)
+_NUMBERED = lazy(r"((?:.+\.)?(?:log|out|err|stdout|stderr))\.(\d{1,4})")  # of a rank, or a part that was rotated
 _BATCH_SYSTEM = lazy(r"(.+)\.([oe])\d{2,}")  # PBS and SGE: name.o123, name.e123
 _SPLIT = lazy(r"[._\- ]+")
 _COMMON = frozenset(
@@ -101,6 +104,8 @@ def look_at_name(name: str) -> Look | None:
         return Look("metrics", Doubt.NONE, is_state=True)
     if match := _BATCH_SYSTEM.fullmatch(lower):
         return Look("stdout" if match.group(2) == "o" else "log", Doubt.TEXT, match.group(1))
+    if numbered := numbered_name(lower):
+        return Look("rank", Doubt.TEXT, _key(numbered[0].rpartition(".")[0] or numbered[0]))
     stem, _, extension = lower.rpartition(".") if "." in lower else (lower, "", "")
     if extension not in _EXTENSIONS:
         return None
@@ -113,6 +118,16 @@ def look_at_name(name: str) -> Look | None:
     if _SURE_TEXT.fullmatch(lower) or _SURE_METRICS.fullmatch(lower):
         doubt = Doubt.NONE
     return Look(role, doubt, _key(stem))
+
+
+def numbered_name(name: str) -> tuple[str, int] | None:
+    """The name and the number of a log whose name ends in a number: one rank's own, or one part of several.
+
+    >>> numbered_name("train.log.3"), numbered_name("out.0"), numbered_name("v1.0")
+    (('train.log', 3), ('out', 0), None)
+    """
+    match = _NUMBERED.fullmatch(name.lower())
+    return (name[: match.end(1)], int(match[2])) if match else None
 
 
 def _key(stem: str) -> str:

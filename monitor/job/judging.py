@@ -55,11 +55,13 @@ def job_state(
     pause that the run is used to make at this step. `left`: sources that earlier starts wrote; what they say last is
     not how the run ended.
     """
+    notes = tuple(notes)
     ordered = in_order(note for note in notes if note.source not in left)
     closing = [note for note in ordered if note.line_no >= last_record_line.get(note.source, 0)]
     words = _by_words(closing, ordered, steps, total_steps)
     saving = next((note for note in reversed(closing) if _is_saving(note)), None)
-    progress = Progress(steps, total_steps, outlived(ordered))
+    last_error = outlived(ordered) or outlived(in_order(notes))
+    progress = Progress(steps, total_steps, last_error)
 
     def silence(fresh_s: float | None, runs: str = "") -> JobState:
         if fresh_s is None:

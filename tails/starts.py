@@ -1,0 +1,20 @@
+"""Which start of a run wrote which of its files, where the names of directories tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainmon.tails.lazy_pattern import lazy
+
+_ATTEMPT = lazy(r"(?:^|/)attempt_(\d{1,6})(?=/)")  # torchrun --log-dir: RUN/attempt_N/RANK/stdout.log
+
+
+def starts_of(paths: Iterable[str]) -> dict[str, int]:
+    """The number of the start that wrote each file of a run below a directory ``attempt_N``; 0 is the first there is.
+
+    >>> starts_of(["a/attempt_1/0/stdout.log", "a/attempt_3/0/stdout.log", "a/metrics.jsonl"])
+    {'a/attempt_1/0/stdout.log': 0, 'a/attempt_3/0/stdout.log': 1}
+    """
+    told = {path: int(found[-1]) for path in paths if (found := _ATTEMPT.findall(path))}
+    order = {number: place for place, number in enumerate(sorted(set(told.values())))}
+    return {path: order[number] for path, number in told.items()}

@@ -1,0 +1,64 @@
+"""Runs of which each rank, or each start, writes files of its own: nothing of them is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainmon.monitor.api import read
+from trainmon.monitor.snapshot import State
+
+_KEY_ERROR = "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\nKeyError: 'a'\n"
+
+
+def _log(first: int, last: int, *, rank: int = 0) -> str:
+    return "".join(
+        f"step {step} | loss {4 / step**0.1 + 0.001 * rank + 0.01 * (step * 7919 % 13) / 13:.4f} | mem {40 + rank}GiB\n"
+        for step in range(first, last + 1)
+    )
+
+
+def _put(root: Path, name: str, text: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["worker-{}.log", "proc_{}.log", "task-{}.log", "local_rank{}.log", "gpu{}.log", "out.{}", "rank_{}/t.log"]
+)
+def test_each_rank_s_losses_and_memory_are_kept(tmp_path: Path, name: str) -> None:
+    for rank in range(3):
+        _put(tmp_path, name.format(rank), _log(1, 40, rank=rank))
+    run = read(tmp_path)
+    told = {(key.signal, dict(key.labels).get("rank")): view.count for key, view in run.snapshot.series.items()}
+    for rank in "012":
+        assert told["loss.rank", rank] == 40
+        assert told["sys.rank_memory", rank] == 40
+
+
+def test_what_ended_a_start_before_did_not_end_the_run(tmp_path: Path) -> None:
+    for rank in range(2):
+        _put(tmp_path, f"id_x/attempt_0/{rank}/stdout.log", _log(1, 100, rank=rank))
+        _put(tmp_path, f"id_x/attempt_0/{rank}/stderr.log", _KEY_ERROR if rank else "")
+        _put(tmp_path, f"id_x/attempt_1/{rank}/stdout.log", _log(81, 150, rank=rank))
+    run = read(tmp_path).snapshot
+    assert run.attempts == ((1, 100), (81, 150))
+    assert run.state is State.RUNNING
+    assert run.root_error == "KeyError: 'a'"
+
+
+def test_a_single_rank_s_loss_is_the_run_s_over_all_starts(tmp_path: Path) -> None:
+    _put(tmp_path, "attempt_0/0/stdout.log", _log(1, 100))
+    _put(tmp_path, "attempt_0/0/stderr.log", _KEY_ERROR)
+    _put(tmp_path, "attempt_1/0/stdout.log", _log(81, 150))
+    run = read(tmp_path).snapshot
+    assert run.attempts == ((1, 100), (81, 150))
+    assert {key.signal: view.count for key, view in run.series.items()}["loss.train"] == 170
+
+
+def test_what_the_newest_start_says_last_ends_the_run(tmp_path: Path) -> None:
+    _put(tmp_path, "attempt_0/0/stdout.log", _log(1, 100))
+    _put(tmp_path, "attempt_1/0/stdout.log", _log(81, 150))
+    _put(tmp_path, "attempt_1/0/stderr.log", _KEY_ERROR)
+    assert read(tmp_path).snapshot.state is State.CRASHED
