@@ -70,7 +70,8 @@ def assemble(
     start of the run's jobs, oldest first; `now`: the wall-clock time to hold it against.
     """
     steps = engine.steps
-    total = _number(engine.facts.get("total_steps"))
+    is_counted = steps is not None and steps.key == "line"  # numbered records are no share of the steps
+    total = None if is_counted else _number(engine.facts.get("total_steps"))
     span = (steps.first, steps.last) if steps is not None else None
     series = engine.series_views(with_scores=with_scores)
     eta_s = _eta_s(series, span, total)

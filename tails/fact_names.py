@@ -52,6 +52,8 @@ FACT_NAMES: dict[str, tuple[str, ...]] = {
     "num_layers": ("num_layers",),
     "hidden_size": ("hidden_size",),
     "num_train_epochs": ("num_train_epochs", "num_epochs", "max_epochs"),
+    "num_examples": ("num_examples",),
+    "logging_steps": ("logging_steps",),
     "train_batch_size": ("train_batch_size", "per_device_train_batch_size", "micro_batch_size", "device_batch_size"),
     "gradient_accumulation_steps": (
         *("gradient_accumulation_steps", "grad_accum_steps", "grad_accum", "accumulate_grad_batches"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from trainmon.tails.facts import facts_of
 from trainmon.tails.formats.at_the_end import is_summary
+from trainmon.tails.formats.derived_steps import DerivedSteps
 from trainmon.tails.formats.flat import MEASURE, METRIC, SETTING, STEP_KEY
 from trainmon.tails.formats.joiner import Joiner
 from trainmon.tails.formats.line import Dialect, Line
@@ -63,7 +64,8 @@ def items_of(text: str) -> tuple[dict[str, float | None], dict[str, str]]:
 class DictLine(Dialect):
     """Dictionaries with a step of their own, or beside a progress bar that has one (`bars`), or without any.
 
-    The step is never guessed: where several dictionaries follow one bar position (buffered output) it is unknown.
+    Without any it is derived from their epoch (`derived_steps`) where the log says how often it logs or how long the
+    run is, never guessed: where several dictionaries follow one bar position (buffered output) it is unknown.
     """
 
     name = "dict"
@@ -84,6 +86,7 @@ class DictLine(Dialect):
         self._held: tuple[Reading, Line] | None = None
         self._bar_used: tuple[str, float, float] | None = None
         self._joiner = Joiner()
+        self._derived = DerivedSteps()
 
     @property
     def is_open(self) -> bool:
@@ -162,6 +165,9 @@ class DictLine(Dialect):
         bar = sink.bar if not is_evaluation else sink.main_bar
         if bar is None:
             self._give(sink)
+            derived = None if is_evaluation else self._derived.of(reading.values.get("epoch"), sink.known)
+            if derived is not None:
+                reading.step, reading.step_key = derived
             sink.emit(reading, line)
             return True
         place = (bar.label, bar.total, bar.n)

@@ -24,6 +24,7 @@ _MANY_SHAPES = 300
 _MOST_MET = 8192
 _NUMBERS = re.compile(r"\d[\d.]*")
 _HALF_DAY_S = 43200.0
+_ASIDE = frozenset(("num_examples",))  # an evaluation says its own too: the first is the run's, and none is shown
 _TABLES = frozenset(("table", "boxed table", "headed block"))  # dialects of rows whose gaps are filled with NaN
 
 
@@ -49,7 +50,7 @@ class Sink:
         self._builder = BlockBuilder(source)
         self._notes: list[Note] = []
         self._facts: list[Fact] = []
-        self._known: dict[str, float | str] = {}
+        self.known: dict[str, float | str] = {}  # the facts so far
         self._voices = RankVoices()
         self._speakers: dict[str, str] = {}  # key of a record without a step -> rank
         self._last: tuple[float, Mapping[str, float | None]] | None = None
@@ -247,12 +248,15 @@ class Sink:
 
     def fact(self, key: str, value: float | str, line_no: int) -> None:
         """Takes one fact; it is passed on when it is new or changed."""
-        known = self._known.get(key)
+        known = self.known.get(key)
         if value != value or known == value:
             return
         if key == "world_size" and isinstance(known, float) and isinstance(value, float) and value < known:
             return  # some part's own small world, such as a data loader's
-        self._known[key] = value
+        if key in _ASIDE:
+            self.known.setdefault(key, value)
+            return
+        self.known[key] = value
         self._facts.append(Fact(self.source, line_no, key, value))
 
     def note(self, note: Note) -> None:
