@@ -26,6 +26,8 @@ _CHECKPOINT = word_set("checkpoint checkpoints ckpt save saved checkpointed")
 _ERROR = word_set("error exception failure failed crash crashed timeout traceback oom abort aborted fatal")
 _RESUME = word_set("resume resumed restore restored restart restarted")
 _VALIDATION = word_set("eval evaluation evaluate val valid validation validate dev heldout")
+# What an event carries its numbers in, which says nothing of them.
+_PAYLOAD = word_set("data payload metrics metric values value scalars body fields content results result stats")
 _TYPE_LIMIT = 64
 
 
@@ -48,9 +50,16 @@ class RecordKind:
     is_start: bool = False
 
     def key(self, name: str) -> str:
-        """The column that `name` of such a record belongs to."""
-        if self.prefix == "eval/" and says_eval(name):
-            return name + self.suffix
+        """The column that `name` of such a record belongs to.
+
+        >>> RecordKind(prefix="eval/").key("data/loss"), RecordKind(prefix="eval/").key("c4/loss")
+        ('eval/loss', 'eval/c4/loss')
+        """
+        if self.prefix == "eval/":
+            group, _, rest = name.partition("/")
+            name = rest if rest and group.lower() in _PAYLOAD else name
+            if says_eval(name):
+                return name + self.suffix
         return f"{self.prefix}{name}{self.suffix}"
 
     def labelled(self, label: str) -> RecordKind:

@@ -13,6 +13,7 @@ from typing import Any
 from trainmon.tails.formats.at_the_end import is_summary, told_end
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.config_facts import config_facts, fact_of_constant, looks_like_config
+from trainmon.tails.formats.event_words import judged, message_in
 from trainmon.tails.formats.kinds import RecordKind, Role, kind_of
 from trainmon.tails.formats.long_form import long_form
 from trainmon.tails.formats.ranks import RankVoices
@@ -31,7 +32,6 @@ Following = Callable[[int], Sequence[Cells]]
 RANK = "rank"  # the key under which records name the process that wrote them
 _MOST_RANKS = 1e6
 _TEXT_LIMIT = 500
-_MESSAGE_KEYS = ("error", "exception", "message", "msg", "reason", "text", "traceback", "path", "checkpoint")
 
 
 class RunState:
@@ -262,9 +262,11 @@ class RecordReader:
         for key, value in config_facts(values, texts):
             if not (kind.note is not None and key in ("peak_lr", "global_step")):
                 self.parsed.facts.append(Fact(self.source, line_no, key, value, self.run.label))
-        text = next((texts[key] for key in _MESSAGE_KEYS if key in texts), "") or _type_text(texts)
+        text = message_in(texts) or _type_text(texts)
         time, time_kind = time_of(values, texts)
-        note = kind.note
+        note, is_noise = kind.note, False
+        if note is NoteKind.ERROR:
+            note, text, is_noise = judged(text)
         if kind.is_start and self._rows_since_start:
             note, self._rows_since_start = NoteKind.LAUNCH, False
         if note is not None:
@@ -272,7 +274,7 @@ class RecordReader:
             self.parsed.notes.append(
                 Note(
                     self.source, line_no, offset, note, text[:_TEXT_LIMIT], at,
-                    None if time_kind is TimeKind.NONE else time, time_kind, run=self.run.label,
+                    None if time_kind is TimeKind.NONE else time, time_kind, is_noise, run=self.run.label,
                 )
             )  # fmt: skip
 
