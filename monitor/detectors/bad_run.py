@@ -7,6 +7,7 @@ from trainmon.monitor.finding import Action, Severity
 from trainmon.monitor.frame import SignalKey
 
 LOSS = SignalKey("loss.train")
+FILTERED = "exactly 0.0 beside a gradient norm that is not finite: a non-finite loss that the trainer filtered"
 
 
 class BadRun:
@@ -24,6 +25,8 @@ class BadRun:
     @staticmethod
     def words(x: float) -> str:
         """The value as the log means it."""
+        if x == 0.0:
+            return FILTERED
         return "NaN" if x != x else ("Inf" if x > 0 else "-Inf")
 
     def hit(self, at: Place, row: int, found: Found) -> None:
@@ -50,13 +53,15 @@ class BadRun:
         return self.what if self.first is None or self.last is None else self._what(self.first, self.last)
 
     def _what(self, first: Place, at: Place) -> str:
+        lasting = f", {self.count:,} records in a row" if self.count > 1 else ""
+        if at.value == 0.0 and self.open_at == 1:
+            return f"loss {'from' if lasting else 'at'} step {first.step:.15g} is {FILTERED}{lasting}"
         name = {
             "nonfinite": f"loss is {self.words(at.value)}",
             "null_loss": "loss is null",
             "zero_loss": "loss is exactly 0.0 beside a gradient norm that is not finite or not there",
             "vanished": "loss is no longer logged while the other numbers of a step are",
         }[self.kind]
-        lasting = f", {self.count:,} records in a row" if self.count > 1 else ""
         return f"{name} from step {first.step:.15g}{lasting}"
 
     def end(self, at: Place, row: int, found: Found) -> None:

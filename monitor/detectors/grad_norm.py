@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from trainmon.monitor.amount import digits
+from trainmon.monitor.detectors.bad_run import BadRun
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
@@ -111,6 +112,7 @@ class GradNorm(Detector):
         self.bad_run = 0
         self.bad_first: Place | None = None
         self.bad_last: Place | None = None
+        self.bad_words: dict[str, None] = {}  # what was logged, in order
         self.bad_open = False
         self.bad_severity = Severity.INFO
         self.company = _Company()
@@ -173,6 +175,7 @@ class GradNorm(Detector):
             mark = Mark.NUMBER if marks is None else Mark(int(marks[row]))
             if mark.is_non_finite:
                 loss_bad = loss_marks is not None and Mark(int(loss_marks[row])).is_non_finite
+                loss_bad |= loss is not None and bool(loss[row] == 0.0)  # a trainer filtered it
                 loss_there = loss_bad or (loss is not None and bool(np.isfinite(loss[row])))
                 if loss_there or self.company.is_step(frame, row):
                     self._bad(frame, row, column[row], bool(loss_bad), found)
@@ -184,7 +187,8 @@ class GradNorm(Detector):
         self.bad_run += 1
         self.bad_last = at
         if self.bad_run == 1:
-            self.bad_first, self.bad_severity = at, Severity.INFO
+            self.bad_first, self.bad_severity, self.bad_words = at, Severity.INFO, {}
+        self.bad_words[BadRun.words(x)] = None
         before = self.bad_severity
         if self.bad_run >= self.fail_run or loss_bad:
             self.bad_severity = Severity.FAIL
@@ -196,7 +200,7 @@ class GradNorm(Detector):
 
     def _say_bad(self, action: str, at: Place) -> Finding:
         first = self.bad_first or at
-        what = f"gradient norm is {'NaN' if at.value != at.value else 'Inf'} from step {first.step:.15g}"
+        what = f"gradient norm is {' and '.join(self.bad_words)} from step {first.step:.15g}"
         if self.bad_severity is Severity.INFO:
             what = f"gradient norm is not finite at step {first.step:.15g} beside a normal loss: a skipped step"
         assert action in ("open", "grow", "recover")

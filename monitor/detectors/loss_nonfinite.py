@@ -25,6 +25,7 @@ VANISHING = ("grad.norm", "optim.lr")  # only with these is a missing loss notic
 GAPS_OF_HISTORY = 5
 # These go with the loss when it is lost: their absence beside a NaN does not make the row one of another table.
 LOST_WITH_IT = ("loss.", "grad.", "param.", "tensor.", "update.")
+NORMS_BESIDE = 0.9  # share of the losses that have a gradient norm, where it is logged with each of them
 MOST_HELD = 200
 MOST_OTHERS = 32
 
@@ -32,8 +33,9 @@ MOST_OTHERS = 32
 class LossNonFinite(Detector):
     """1-2 lone non-finite losses that recover are a WARN, 3 in a row or the last one a FAIL.
 
-    A loss that is null or absent in 3 records that carry the other numbers of a step, or 0.0 in 5 in a row beside a
-    non-finite or absent gradient norm, is a FAIL; beside a norm that is not finite also where the log ends so. NaN in
+    A loss of exactly 0.0 beside a gradient norm that is not finite is one that the trainer filtered, and counts as NaN.
+    A loss that is null or absent in 3 records that carry the other numbers of a step, or 0.0 in 5 in a row where no
+    norm is, is a FAIL; one that is gone beside a norm that is not finite also where the log ends so. NaN in
     rows of a table where every other number of a step is absent too means "not logged" (tables fill their gaps so, and
     end so).
     """
@@ -52,12 +54,14 @@ class LossNonFinite(Detector):
         self.fail_run = int(limits["nonfinite.fail_run"])
         self.runs = {
             "nonfinite": BadRun("nonfinite", 1, self.fail_run),
+            "filtered": BadRun("zero_loss", 1, self.fail_run),
             "null": BadRun("null_loss", int(limits["vanished.records"]), int(limits["vanished.records"])),
             "zero": BadRun("zero_loss", int(limits["zeroed.records"]), int(limits["zeroed.records"])),
             "vanished": BadRun("vanished", int(limits["vanished.records"]), int(limits["vanished.records"])),
         }
         self.good = 0
         self.nonzero = 0
+        self.norms = 0  # how many of these had a gradient norm beside them
         self.bad = 0
         self.furthest = -np.inf
         self.gap = 0
@@ -87,6 +91,7 @@ class LossNonFinite(Detector):
         if clean and not self.lost and not any(run.count for run in self.runs.values()):
             self.good += len(loss)
             self.nonzero += len(loss)
+            self.norms += int(np.isfinite(beside[GRAD]).sum()) if GRAD in beside else 0
             self.furthest = max(self.furthest, float(np.max(frame.steps)))
             self.neighbours.all_good(frame)
             if self.sparse.period is None and len(loss):
@@ -153,6 +158,7 @@ class LossNonFinite(Detector):
         grad = frame.columns.get(GRAD)
         grad_ok = np.isfinite(grad) if grad is not None else np.zeros(len(loss), bool)
         grad_marks = frame.marks.get(GRAD)
+        grad_marked = grad_marks.tolist() if grad_marks is not None else [Mark.ABSENT] * len(loss)
         grad_bad = grad_marks >= Mark.NAN if grad_marks is not None else np.zeros(len(loss), bool)
         for row, (x, mark) in enumerate(zip(loss.tolist(), self._marks(loss, marks), strict=True)):
             is_near = mark >= Mark.NAN and self.neighbours.tell(near, row)
@@ -165,7 +171,13 @@ class LossNonFinite(Detector):
             self.longest_gap = max(self.longest_gap, self.gap)
             self.gap = 0
             self._calm("vanished", frame, row, x, found)
-            if mark == Mark.NUMBER:
+            if x == 0.0 and self._is_filtered(Mark(grad_marked[row])):
+                self._good_again(frame, row, x, found)
+                self._calm("null", frame, row, x, found)
+                self._calm("zero", frame, row, x, found)
+                self.bad += 1
+                self._count("filtered", frame, row, x, found)
+            elif mark == Mark.NUMBER:
                 self._number(frame, row, x, bool(grad_ok[row]), bool(grad_bad[row]), found)
             elif alive[row] or is_near or (not others[row] and row < others_from) or mark == Mark.SAID_NAN:
                 # Other numbers of the step stand beside it, the log has nothing else at all, or it was said in words.
@@ -207,15 +219,23 @@ class LossNonFinite(Detector):
 
     def _number(self, frame: Frame, row: int, x: float, grad_ok: bool, grad_bad: bool, found: Found) -> None:
         self._good_again(frame, row, x, found)
-        self._calm("nonfinite", frame, row, x, found)
-        self._calm("null", frame, row, x, found)
+        for name in ("nonfinite", "filtered", "null"):
+            self._calm(name, frame, row, x, found)
         if x == 0.0 and not grad_ok and (self.nonzero or grad_bad):
             self._count("zero", frame, row, x, found)
             return
         self._calm("zero", frame, row, x, found)
         self.good += 1
         self.nonzero += x != 0.0
+        self.norms += x != 0.0 and grad_ok
         self.furthest = max(self.furthest, float(frame.steps[row]))
+
+    def _is_filtered(self, norm: Mark) -> bool:
+        """Whether a gradient norm beside a loss of 0.0 tells that the loss was not finite. A NaN of a table or record
+        may be a gap: not where the norm is logged as often as the loss."""
+        if norm is Mark.NAN:
+            return self.nonzero > 0 and self.norms >= NORMS_BESIDE * self.nonzero
+        return norm.is_non_finite
 
     def _lose(self, frame: Frame, row: int, x: float, mark: int, *, is_lost: bool, is_step: bool) -> None:
         """Trainers that do not print a loss that is NaN, or print 0.0: the gradient norm beside it tells."""
@@ -266,7 +286,6 @@ class LossNonFinite(Detector):
             late: Found = []
             ahead._replay(ahead.sparse.dense(), 0, late)
             return [*(one for _, one in late), *ahead._finish_loss()]
-        run = self.runs["nonfinite"]
         if self._is_lost() and not any(other.opened for other in self.runs.values()):
             first, last = self.lost[0], self.lost[-1]
             what = (
@@ -274,13 +293,13 @@ class LossNonFinite(Detector):
                 f"not finite, since step {first.step:.15g}"
             )
             return [finding("open", "nonfinite", LOSS, Severity.FAIL, last, what, first=first)]
-        if run.count and run.first is not None and run.last is not None:
-            what = f"the last loss is {run.words(run.last.value)} (step {run.last.step:.15g})"
-            if run.count > 1:
-                what = (
-                    f"the last {run.count:,} losses are {run.words(run.last.value)}, since step {run.first.step:.15g}"
-                )
-            return [finding("grow", "nonfinite", LOSS, Severity.FAIL, run.last, what, first=run.first)]
+        for run in (self.runs["nonfinite"], self.runs["filtered"]):
+            if run.count and run.first is not None and run.last is not None:
+                what = f"the last loss is {run.words(run.last.value)} (step {run.last.step:.15g})"
+                if run.count > 1:
+                    words = run.words(run.last.value)
+                    what = f"the last {run.count:,} losses are {words}, since step {run.first.step:.15g}"
+                return [finding("grow", run.kind, LOSS, Severity.FAIL, run.last, what, first=run.first)]
         return [
             finding("grow", other.kind, LOSS, other.severity, other.last, other.so_far(), first=other.first)
             for other in self.runs.values()

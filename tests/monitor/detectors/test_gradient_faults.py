@@ -70,6 +70,30 @@ def test_a_nan_norm_beside_a_normal_loss_is_a_skipped_step() -> None:
     assert run(GradNorm, [beside]).loud[0].severity is Severity.FAIL
 
 
+@pytest.mark.parametrize(
+    ("marks", "words"),
+    [
+        ((Mark.SAID_NAN,) * 4, "gradient norm is NaN from step 201"),
+        ((Mark.POS_INF,) * 4, "gradient norm is Inf from step 201"),
+        ((Mark.NAN, Mark.POS_INF, Mark.NAN), "gradient norm is NaN and Inf from step 201"),
+    ],
+)
+def test_a_norm_is_called_what_was_logged(marks: tuple[Mark, ...], words: str) -> None:
+    frame = healthy(RunSpec(steps=400, seed=6))
+    for row, mark in enumerate(marks, start=200):
+        frame = logged_as(frame, GRAD, [row], mark)
+    (episode,) = run(GradNorm, [frame]).loud
+    assert (episode.what, episode.recovered) == (words, True)
+
+
+def test_a_nan_norm_beside_a_loss_of_zero_is_no_skipped_step() -> None:
+    frame = scaled(healthy(RunSpec(steps=400, seed=6)), LOSS, 201, 201, 0.0)
+    told = run(GradNorm, [logged_as(frame, GRAD, [200], Mark.SAID_NAN)])
+    assert told.loud[0].severity is Severity.FAIL
+    assert "skipped" not in told.loud[0].what
+    assert result(told).verdict is Verdict.WARN
+
+
 def test_no_norm_is_flying_blind_as_advice() -> None:
     told = run(GradNorm, [without(healthy(RunSpec(steps=200)), GRAD)])
     assert (result(told).verdict, result(told).advisory) == (Verdict.WARN, True)

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import one, run, verdict
+from tests.monitor.detectors.harness import Folded, one, run, verdict
 from tests.monitor.detectors.synthetic import (
     GRAD,
     LOSS,
@@ -82,6 +82,36 @@ def test_zero_loss_fails_only_without_a_finite_gradient_norm() -> None:
     nan_norm = logged_as(zero, GRAD, list(range(50, 60)), Mark.NAN)
     assert one(run(LossNonFinite, [nan_norm]), "zero_loss")[:2] == (51, Severity.FAIL)
     assert one(run(LossNonFinite, [without(zero, GRAD)]), "zero_loss")[:2] == (51, Severity.FAIL)
+
+
+def filtered(rows: list[int], mark: Mark, *, norms_every: int = 1) -> Folded:
+    """A run whose trainer printed 0.0 in `rows` for a loss that was no number; the norm is logged every so many."""
+    frame = healthy(RunSpec(steps=400, seed=37))
+    for row in rows:
+        frame = scaled(frame, LOSS, row + 1, row + 1, 0.0)
+    gaps = [row for row in range(400) if row % norms_every]
+    return run(LossNonFinite, [logged_as(frame, GRAD, [*gaps, *rows], mark)])
+
+
+@pytest.mark.parametrize("mark", [Mark.SAID_NAN, Mark.POS_INF, Mark.NAN])
+def test_a_loss_that_a_trainer_filtered_is_judged_as_one_that_is_nan(mark: Mark) -> None:
+    lone = filtered([300], mark)
+    assert one(lone, "zero_loss") == (301, Severity.WARN, True)
+    assert "0.0 beside a gradient norm that is not finite: a non-finite loss" in lone.episodes[0].what
+    assert one(filtered([300, 301], mark), "zero_loss") == (301, Severity.WARN, True)
+    three = filtered([300, 301, 302], mark)
+    assert (one(three, "zero_loss"), verdict(three)) == ((301, Severity.FAIL, True), Verdict.FAIL)
+    assert one(filtered([399], mark), "zero_loss") == (400, Severity.FAIL, False)
+
+
+def test_a_zero_loss_beside_a_gap_of_a_table_is_none_that_was_filtered() -> None:
+    assert verdict(filtered([301], Mark.NAN, norms_every=10)) is Verdict.PASS
+    assert verdict(filtered([301], Mark.NULL)) is Verdict.PASS
+
+
+def test_a_nan_norm_beside_a_normal_loss_says_nothing_of_the_loss() -> None:
+    frame = healthy(RunSpec(steps=400, seed=38))
+    assert run(LossNonFinite, [logged_as(frame, GRAD, [300], Mark.SAID_NAN)]).episodes == []
 
 
 def test_a_vanished_loss_fails_and_one_that_is_logged_rarely_does_not() -> None:
