@@ -25,6 +25,10 @@ EXPLAINED: dict[str, tuple[tuple[str, ...], str]] = {
         "two runs write into one file: the second's rows are charted apart, and its launcher's last word is `Killed`",
     ),
     "stdout/torchtitan__vlm-pp4-spikes.log": (("root_error",), "an error at interpreter exit is no cause"),
+    "stdout/megatron-deepspeed__nccl-timeout-hosts.log": (
+        ("root_error",),
+        "two ranks had died of a FileNotFoundError, ten minutes before those that waited for them gave up",
+    ),
     "structured/engram__bom_iterations.jsonl": (("root_error",), "two kinds of failure, a text each"),
     "structured/verifier-reward__xtune_seed8.jsonl": (("events",), "nothing in the file says so in words"),
     "structured/minimind-fbtp__dpo_long.csv": (("loss: last",), "steps that begin anew each epoch are added up"),
