@@ -24,6 +24,8 @@ class _Pair:
     differing: int = 0
     first: tuple[float, float, float] | None = None  # step, and both values, where they first differ
     is_certain: bool = False  # that they contradict each other
+    broken: tuple[int, int] = (0, 0)  # common steps at which only the first's, only the second's value is not finite
+    first_broken: tuple[float, float] = (np.nan, np.nan)  # where each of them begins
     steps: FloatArray = field(default_factory=lambda: np.empty(0))  # compared last
     doubts: BoolArray = field(default_factory=lambda: np.zeros(1, np.bool_))  # before those steps, and after each
 
@@ -53,6 +55,7 @@ class Agreement:
         common, mine, its = np.intersect1d(steps, its_steps, return_indices=True)
         a, b = values[mine], its_values[its]
         known = np.isfinite(a) & np.isfinite(b)
+        self._hold_broken(path, other, common, np.isfinite(a), np.isfinite(b))
         if not known.any():
             return
         common, a, b = common[known], a[known], b[known]
@@ -68,6 +71,18 @@ class Agreement:
             at = int(np.argmax(differs))
             pair.first = (float(common[at]), float(a[at]), float(b[at]))
 
+    def _hold_broken(self, path: str, other: str, steps: FloatArray, mine: BoolArray, its: BoolArray) -> None:
+        """Counts the steps at which one value is finite and the other is not."""
+        lone = its & ~mine, mine & ~its
+        if not any(where.any() for where in lone):
+            return
+        pair = self._pairs.setdefault((path, other), _Pair())
+        for at, where in enumerate(lone):
+            if where.any() and not pair.broken[at]:
+                first = float(steps[where][0])
+                pair.first_broken = (first, pair.first_broken[1]) if at == 0 else (pair.first_broken[0], first)
+        pair.broken = (pair.broken[0] + int(lone[0].sum()), pair.broken[1] + int(lone[1].sum()))
+
     def doubts(self, path: str, other: str, steps: FloatArray) -> BoolArray:
         """(n,) whether, as far as each of `steps` (none below those compared before the last call of `hold`), the two
         files differ at most of their common steps."""
@@ -78,11 +93,17 @@ class Agreement:
 
     def problems(self, judged: Collection[str]) -> tuple[str, ...]:
         """What is to be said, a line for each pair of files. `judged`: those whose values count."""
-        return tuple(
+        told = [
             _words(*_short(*files), pair, pair.first, [path in judged for path in files])
             for files, pair in self._pairs.items()
             if pair.first is not None and pair.is_certain
-        )
+        ]
+        for files, pair in self._pairs.items():
+            names = _short(*files)
+            for at in (0, 1):
+                if pair.broken[at] and files[1 - at] in judged and files[at] not in judged:
+                    told.append(_words_of_broken(names[at], names[1 - at], pair.broken[at], pair.first_broken[at]))
+        return tuple(told)
 
 
 def _words(a: str, b: str, pair: _Pair, first: tuple[float, float, float], are_judged: list[bool]) -> str:
@@ -93,6 +114,13 @@ def _words(a: str, b: str, pair: _Pair, first: tuple[float, float, float], are_j
         f"{a} and {b} contradict each other: at {pair.differing:,} of {pair.compared:,} common steps their losses"
         f" differ by more than 5% (at step {step:.15g} {mine:.6g} and {its:.6g}): two runs in one directory?"
         f" {counted}; name each to have it judged"
+    )
+
+
+def _words_of_broken(broken: str, judged: str, count: int, first: float) -> str:
+    return (
+        f"the loss of {broken} is not finite at {count:,} steps, from step {first:.15g} on, where that of {judged} is:"
+        f" {judged} is judged, the loss of {broken} is not; name it to have it judged"
     )
 
 

@@ -26,6 +26,7 @@ _OFTENER_BY: Final = 8
 
 _COMPARED: Final = 4  # files
 _LOSS: Final = SignalKey("loss.train")
+_NO_WORD: Final = (Mark.NULL, Mark.NAN)  # in a table or a record they may fill a gap
 Position = tuple[int, float]  # attempt, step
 _START: Final[Position] = (-1, -np.inf)
 
@@ -222,6 +223,8 @@ class Merge:
         told = []
         for part, rows in sorted(zip(contenders, logged, strict=True), key=lambda pair: pair[0].lane.index):
             at = rows[part.rows.steps[rows] == part.places[rows]]  # in order: what comes late is let through late
+            if (marks := part.rows.marks.get(_LOSS)) is not None:
+                at = at[~np.isin(marks[at], _NO_WORD)]
             told.append((part.lane.path, part.rows.steps[at], part.rows.columns[_LOSS][at]))
         for mine, its in combinations(told[:_COMPARED], 2):
             self._agreement.hold(*mine, *its)

@@ -61,3 +61,16 @@ def test_a_value_is_not_lost_to_the_other_files_empty_cell_at_its_step() -> None
     made.feed("b", parsed([Line({"val_loss": 2.75}, 1.0), train(2, 3.0)], source="b"))
     made.settle()
     assert made.series_views()[SignalKey("eval.nll")].values.tolist() == [2.75]
+
+
+@pytest.mark.parametrize(("bad", "told"), [(0, False), (1, True)])
+def test_a_loss_that_only_the_file_that_is_not_judged_calls_nan_is_told(tmp_path: Path, bad: int, told: bool) -> None:
+    for place, name in enumerate(("console.log", "train.log")):  # the first is judged
+        lines = (
+            f"step {step} loss {'nan' if place == bad and step >= 100 else f'{3 / step**0.1:.4f}'} lr 0.001"
+            for step in range(1, 151)
+        )
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    (run,) = judge([str(tmp_path)], cwd=tmp_path).runs
+    words = "the loss of train.log is not finite at 51 steps, from step 100 on, where that of console.log is"
+    assert any(words in problem for problem in run.problems) is told
