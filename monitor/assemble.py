@@ -19,6 +19,7 @@ from trainmon.monitor.job.lines import left_behind, tell_of_jobs
 from trainmon.monitor.job.pauses import expected_pause
 from trainmon.monitor.job.work import RISK_ID
 from trainmon.monitor.snapshot import JobInfo, RunSnapshot, SeriesView, State, TriageStep
+from trainmon.monitor.step_unit import counted
 from trainmon.monitor.thresholds import REST, Thresholds
 from trainmon.monitor.triage import walk
 from trainmon.tails.status import FileStatus, LogLine
@@ -74,7 +75,7 @@ def assemble(
     total = None if is_counted else _number(engine.facts.get("total_steps"))
     span = (steps.first, steps.last) if steps is not None else None
     series = engine.series_views(with_scores=with_scores)
-    eta_s = _eta_s(series, span, total)
+    eta_s = _eta_s(series, span, total) if counted(engine.facts) == "steps" else None
     told = tell_of_jobs(engine, series, jobs, eta_s=eta_s, now=now)
     job = job_state(
         engine.notes,

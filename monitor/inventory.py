@@ -14,6 +14,7 @@ from trainmon.monitor.logging_cost import DEFAULT_SHARE
 from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.signals import BY_ID, SIGNALS, Signal
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.step_unit import counted
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
@@ -151,7 +152,7 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
             printable(", ".join(row.keys), 300) if row.keys else (f"by rule {row.rule}" if row.rule else row.to_get_it)
         )
         source += " (of one card)" if row.per_card else ""
-        cadence = f" every {row.cadence_steps:g} steps" if row.cadence_steps else ""
+        cadence = f" every {row.cadence_steps:g} {counted(run.facts)}" if row.cadence_steps else ""
         lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
     if quiet:
         return "\n".join(lines)

@@ -13,6 +13,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.mapping import Mapped
 from trainmon.monitor.rows import MOST_CELLS, BoolArray, Rows, join_blocks
 from trainmon.monitor.signals import BY_ID
+from trainmon.monitor.step_unit import STEP_COUNTS, unit_of
 from trainmon.monitor.steps.tracker import Placed, StepTracker
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
@@ -106,6 +107,7 @@ class SourceReader:
     _pending: deque[tuple[int, int, int, Note | Fact]] = field(default_factory=deque)
     _order: int = 0
     keys_told: int = 0
+    _has_told_unit: bool = False
     _told: dict[str, float | str] = field(default_factory=dict)
 
     def feed(self, parsed: Parsed, *, restarted: bool = False) -> Iterator[Event]:
@@ -177,6 +179,10 @@ class SourceReader:
                     self.tracker.rebase()
                     yield Rebased()
                 self._tier = tier
+            if tier == 0 and not self._has_told_unit:
+                self._has_told_unit = True
+                if (unit := unit_of(self.step_key)) != "steps":
+                    yield Fact(self.source, int(block.lines[first]), STEP_COUNTS, unit, block.run)
             rows = self._map(block, slice(first, stop))
             told = np.flatnonzero(rows.primary)
             if len(told):

@@ -8,6 +8,7 @@ import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.monitor.step_unit import counted
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
@@ -90,6 +91,8 @@ def places(run: RunSnapshot, steps: FloatArray, axis: Axis) -> FloatArray | None
 
 
 def _tokens(run: RunSnapshot, steps: FloatArray) -> FloatArray | None:
+    if counted(run.facts) == "tokens":
+        return steps
     seen = run.series.get(SignalKey("progress.tokens"))
     if seen is not None and len(seen.steps) >= 2:
         at, tokens = effective(seen)
@@ -117,6 +120,8 @@ def _seconds(run: RunSnapshot, steps: FloatArray) -> FloatArray | None:
     if len(at) < 2:
         return None
     spans = np.diff(at, prepend=at[0] - float(np.median(np.diff(at))))
+    if counted(run.facts) != "steps":  # each is the time of a record
+        spans = np.ones(len(at))
     return np.interp(steps, at, np.cumsum(spans * seconds), left=np.nan, right=np.nan)
 
 

@@ -106,7 +106,7 @@ class Derivation:
             RankRule(),
             GlobalMeanRule(),
             GroupRule(),
-            StepTimeRule(),
+            StepTimeRule(facts),
             TokenRateRule(facts),
             ComputeRule(facts),
             MemoryShareRule(facts),

@@ -12,6 +12,7 @@ from trainmon.monitor.derive.base import DerivationRule, DraftLike, number_fact
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.stats.only_rises import OnlyRises
+from trainmon.monitor.step_unit import Unit, counted
 from trainmon.tails.record import FloatArray, IntArray, TimeKind
 
 STEP_TIME: Final = SignalKey("sys.step_time")
@@ -38,10 +39,12 @@ _HALF_PRECISION: Final = ("bf16", "bfloat16", "fp16", "float16", "half", "16-mix
 class StepTimeRule(DerivationRule):
     """D8: the inverse of logged steps per second, else differences of time stamps over differences of steps.
 
-    Stamps within an attempt; arrival times are not used.
+    Stamps within an attempt; arrival times are not used. Where the step counts tokens or samples it is the time of a
+    record: how many steps those took is not told.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Mapping[str, float | str]) -> None:
+        self._facts = facts
         self._coarse = True
         self.new_attempt()
 
@@ -49,6 +52,8 @@ class StepTimeRule(DerivationRule):
         """Time stamps are never differenced across attempts."""
         self._step = -np.inf
         self._time = np.nan
+        self._top = -np.inf
+        self._records = 0
 
     def apply(self, draft: DraftLike) -> None:
         """Puts `sys.step_time`, s."""
@@ -59,23 +64,31 @@ class StepTimeRule(DerivationRule):
             return
         result = self._by_stamps(frame) if has_times else np.full(len(frame), np.nan)
         if rate is None:
-            draft.put(STEP_TIME, result, "differences of time stamps (D8)")
+            of_record = "" if counted(self._facts) == "steps" else ", of a record"
+            draft.put(STEP_TIME, result, f"differences of time stamps{of_record} (D8)")
             return
         told = np.divide(1.0, rate, out=np.full(len(rate), np.nan), where=rate > 0)
         draft.put(STEP_TIME, np.where(np.isnan(told), result, told), "1 / steps per second, or time stamps (D8)")
 
     def _by_stamps(self, frame: Frame) -> FloatArray:
         known = np.flatnonzero(~np.isnan(frame.times))
-        top = np.maximum.accumulate(np.concatenate(([self._step], frame.steps[known])))
+        by_record = counted(self._facts) != "steps"
+        top = np.maximum.accumulate(np.concatenate(([self._top if by_record else self._step], frame.steps[known])))
         rows = known[frame.steps[known] > top[:-1]]
+        steps = frame.steps
+        if by_record:
+            steps = np.full(len(frame), np.nan)
+            steps[rows] = self._records + np.arange(1, len(rows) + 1)
+            self._records += len(rows)
+            self._top = float(top[-1])
         result = np.full(len(frame), np.nan)
         fine = np.flatnonzero(frame.times[rows] % 1.0 != 0.0)
         if self._coarse:
             edge = int(fine[0]) if len(fine) else len(rows)
             self._coarse = not len(fine)
-            self._coarse_rows(frame.steps, frame.times, rows[:edge], result)
+            self._coarse_rows(steps, frame.times, rows[:edge], result)
             rows = rows[edge:]
-        self._fine_rows(frame.steps, frame.times, rows, result)
+        self._fine_rows(steps, frame.times, rows, result)
         return result
 
     def _fine_rows(self, steps: FloatArray, times: FloatArray, rows: IntArray, result: FloatArray) -> None:
@@ -154,15 +167,23 @@ class TokenRateRule(DerivationRule):
         batch, length = number_fact(self._facts, "batch_size"), number_fact(self._facts, "seq_length")
         return tokens if tokens is not None or batch is None or length is None else batch * length
 
+    def _counted(self, unit: Unit, steps: FloatArray) -> FloatArray | None:
+        """(n,) the tokens seen, where the `steps` count tokens, or samples of a known length."""
+        if unit == "tokens":
+            return steps
+        length = number_fact(self._facts, "seq_length")
+        return None if length is None else steps * length
+
     def _tokens_seen(self, draft: DraftLike) -> FloatArray:
         result = np.full(len(draft), np.nan)
-        seen = draft.column("progress.tokens")
+        unit = counted(self._facts)
+        seen = self._counted(unit, draft.frame.steps) if unit != "steps" else draft.column("progress.tokens")
         if seen is None:
             return result
         rows = np.flatnonzero(np.isfinite(seen))
         steps = draft.frame.steps[rows]
         grown = np.diff(seen[rows], prepend=self._tokens)
-        width = np.diff(steps, prepend=self._step)
+        width = np.diff(steps, prepend=self._step) if unit == "steps" else np.ones(len(rows))
         result[rows] = np.divide(grown, width, out=np.full(len(rows), np.nan), where=(width > 0) & (grown > 0))
         if len(rows):
             self._step, self._tokens = float(steps[-1]), float(seen[rows[-1]])

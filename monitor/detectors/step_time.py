@@ -15,6 +15,7 @@ from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.stats.only_rises import ONLY_RISES, OnlyRises
+from trainmon.monitor.step_unit import counted
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import Note
 
@@ -119,6 +120,8 @@ def _of_what(key: SignalKey, view: CheckView) -> str:
     """What a share is of, and whether a rate is one card's."""
     if key.signal == "sys.mfu":
         return " MFU"
+    if key.signal == "sys.step_time" and key not in view.raw_keys and counted(view.facts) != "steps":
+        return " a record"
     is_rate = key.signal in ("sys.tokens_per_second", "sys.samples_per_second")
     return " a card" if is_rate and is_per_card(view.raw_keys.get(key, ""), view.facts) else ""
 

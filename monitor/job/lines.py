@@ -13,6 +13,7 @@ from trainmon.monitor.job.state import duration
 from trainmon.monitor.job.work import goodput, pace_by_job, risk_check, step_time_s, stride_of, work_at_risk
 from trainmon.monitor.slurm.fields import ENDED
 from trainmon.monitor.snapshot import Goodput, JobInfo, RunSnapshot, SeriesView, WorkAtRisk
+from trainmon.monitor.step_unit import counted
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
@@ -75,7 +76,8 @@ def tell_of_jobs(
     every = float(interval) if isinstance(interval, int | float) else None
     last = engine.steps.last if engine.steps is not None else None
     stride = stride_of(series)
-    pace_s = step_time_s(series) or pace_by_job(job, engine.attempts, stride, at)
+    step_s = step_time_s(series) if counted(engine.facts) == "steps" else None
+    pace_s = step_s or pace_by_job(job, engine.attempts, stride, at)
     risk = work_at_risk(job, engine.notes, every, last, pace_s, eta_s)
     check = risk_check(job, risk, engine.notes, every, last, pace_s, eta_s)
     good = None

@@ -11,6 +11,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.inventory import cadence_steps
 from trainmon.monitor.preflight.plan import Plan
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.step_unit import counted
 from trainmon.tails.record import FloatArray, NoteKind
 
 _RATE: Final = SignalKey("optim.lr")
@@ -23,7 +24,7 @@ _AT_PEAK: Final = 0.99
 def measure(plan: Plan, run: RunSnapshot) -> None:
     """Fills in what `plan` is not told from the log of `run`; what a file or the command line says stays."""
     view = run.series.get(SignalKey("sys.step_time"))
-    if view is not None and np.isfinite(view.values).any():
+    if view is not None and np.isfinite(view.values).any() and counted(run.facts) == "steps":
         plan.derive("step_time_s", float(np.nanmedian(view.values)), "the log's median step")
     saved = [note.step for note in run.notes if note.kind is NoteKind.CHECKPOINT_SAVED and note.step is not None]
     gaps = [later - earlier for earlier, later in pairwise(saved) if later > earlier]

@@ -23,7 +23,7 @@ _FACTS = {
     "submission_benchmark": "benchmark",
 }
 
-# Where a record says its step; all count samples in the language-model benchmarks.
+# Where a record says its step; most language-model benchmarks count samples in all of them.
 _STEPS = ("step", "samples_count", "epoch_num")
 _NAMES = {"throughput": "samples_per_second"}  # it counts samples, whatever the benchmark
 _LANGUAGE = ("gpt", "llama", "mixtral", "moe", "deepseek")
@@ -33,7 +33,8 @@ class MlLogLine(Dialect):
     """Interval and point events; `tracked_stats` and `eval_accuracy` are the metrics.
 
     The language-model benchmarks log the validation loss as ``eval_accuracy``; it is given as ``eval_loss``. Times of
-    validation steps count on a counter of their own: their rows have no step.
+    validation steps count on a counter of their own: their rows have no step. Where records tell their step and their
+    samples, the step is the optimiser's.
     """
 
     name = "mllog"
@@ -49,6 +50,7 @@ class MlLogLine(Dialect):
     def __init__(self) -> None:
         self._is_language = False
         self._track = StepTrack()
+        self._samples_a_step = 1.0
 
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
@@ -72,7 +74,7 @@ class MlLogLine(Dialect):
         if isinstance(time, int | float):
             line.prefix = Prefix(line.prefix.at, line.prefix.rank, time / 1000.0, TimeKind.ABSOLUTE)
         self._event(key, value, metadata, line, sink)
-        step = next((metadata[name] for name in _STEPS if name in metadata), None)
+        step = self._step(metadata)
         if key == "eval_accuracy" and isinstance(value, int | float) and (self._is_language or value > 1.0):
             key = "eval_loss"
         values = value if isinstance(value, dict) else {key: value} if key.startswith(("eval_", "train_")) else {}
@@ -81,13 +83,25 @@ class MlLogLine(Dialect):
             for name, number in values.items()
             if isinstance(number, int | float) and not isinstance(number, bool)
         }
-        if not numbers or not isinstance(step, int | float):
+        if not numbers or step is None:
             return
-        reading = Reading(numbers, float(step), "metadata/step", dialect=self.name)
+        reading = Reading(numbers, step, "metadata/step", dialect=self.name)
         is_aside = key == "tracked_stats" and all(map(says_eval, numbers))
-        if math.isnan(self._track.own_step(float(step), is_training=not is_aside)):
+        if math.isnan(self._track.own_step(step, is_training=not is_aside)):
             reading.step, reading.step_key = None, ""
         sink.emit(reading, line)
+
+    def _step(self, metadata: dict[str, Any]) -> float | None:
+        """The step of a record; one that tells its samples alone is placed as one that told both was."""
+        step = next((metadata[name] for name in _STEPS if name in metadata), None)
+        if not isinstance(step, int | float):
+            return None
+        samples = metadata.get("samples_count")
+        if "step" not in metadata and samples is not None:
+            return float(step) / self._samples_a_step
+        if isinstance(samples, int | float) and samples > 0 and step > 0:
+            self._samples_a_step = samples / step
+        return float(step)
 
     def _event(self, key: str, value: object, metadata: dict[str, Any], line: Line, sink: Sink) -> None:
         prefix = line.prefix

@@ -188,6 +188,15 @@ def test_mllog_evaluation_of_a_language_model_is_a_loss() -> None:
     assert values(parsed, "validation_step_time") == [("nan", 1.5)]
 
 
+def test_mllog_samples_of_an_evaluation_beside_steps_and_samples_of_the_training_are_steps() -> None:
+    text = "".join(
+        mllog("tracked_stats", {"reduced_train_loss": 3.0}, step=step, samples_count=1152 * step)
+        + mllog("eval_loss", 3.1, samples_count=1152 * step)
+        for step in (32, 64)
+    )
+    assert [step for block in read(text).blocks for step in block.steps.tolist()] == [32.0, 32.0, 64.0, 64.0]
+
+
 def test_mllog_accuracies_stay() -> None:
     parsed = read(mllog("submission_benchmark", "bert") + mllog("eval_accuracy", 0.5, epoch_num=512))
     assert values(parsed, "eval_accuracy") == [(512, 0.5)]
