@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from trainmon.tails.formats.base import LineFormat
+from trainmon.tails.formats.derived_steps import DERIVED
 from trainmon.tails.ingest import Detect, Ingest
 from trainmon.tails.logpane import LogPane
 from trainmon.tails.opening import NotRegular, close, open_regular
@@ -73,7 +74,8 @@ class StepIndex:
 
 
 def read_stretch(path: Path, source: str, detect: Detect, begin: int, end: int) -> Parsed | None:
-    """The records of bytes `begin` to `end` of a log of lines, which begin and end with whole lines; None for others.
+    """The records of bytes `begin` to `end` of a log of lines, which begin and end with whole lines; None for others,
+    and where steps are derived by counting the records before.
 
     Reads these bytes and the head, which tells the format. Line numbers are not those of the file. For a worker thread:
     it blocks on the file system.
@@ -89,7 +91,7 @@ def read_stretch(path: Path, source: str, detect: Detect, begin: int, end: int) 
             ingest.feed(head[: head.rfind(b"\n") + 1], is_at_end=True)
         told = ingest.feed(os.pread(fd, min(end - begin, MOST_BYTES), begin), is_at_end=True)
         told.add(ingest.finish(is_final=True))
-        if not isinstance(ingest.format, LineFormat):
+        if not isinstance(ingest.format, LineFormat) or any(block.step_key in DERIVED for block in told.blocks):
             return None
     except OSError:
         return None

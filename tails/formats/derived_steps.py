@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 FROM_INTERVAL = "derived from logging_steps"
 FROM_EPOCH = "derived from epoch"
+DERIVED = (FROM_INTERVAL, FROM_EPOCH)
 _PRINTED = 2  # decimals to which trainers round the epoch, at the least
 _FARTHEST = 1e6  # epochs; a data set without a length is said to have more
+_LARGEST = 1e12  # no count of steps or examples is larger
 _NEAR = 0.02
 Facts = Mapping[str, float | str]
 
@@ -36,11 +38,11 @@ class DerivedSteps:
 
         `facts`: what is known so far, in the order in which the log said it.
         """
-        if epoch is None or not 0 <= epoch < math.inf:
+        if epoch is None or not 0 <= epoch < _FARTHEST:
             return None
         self._decimals = max(self._decimals, len(repr(epoch).partition(".")[2]))
         interval, length = _interval(facts), steps_per_epoch(facts)
-        if length is None and (interval is None or (not self._last and epoch == int(epoch))):
+        if length is None and (interval is None or (not self._last and epoch == int(epoch) > 0)):
             return None  # whole epochs from the first on: it does not log by steps
         unit = 10.0**-self._decimals
         is_back = epoch < self._epoch - unit
@@ -103,4 +105,4 @@ def _interval(facts: Facts) -> float | None:
 
 def _number(facts: Facts, name: str) -> float | None:
     value = facts.get(name)
-    return value if isinstance(value, float) and 0 < value < math.inf else None
+    return value if isinstance(value, float) and 0 < value < _LARGEST else None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.tails.formats.stdout_reading import read, rows
 from trainmon.tails.formats.derived_steps import FROM_EPOCH, FROM_INTERVAL, DerivedSteps
+from trainmon.tails.formats.registry import detect
+from trainmon.tails.stretch import read_stretch
 
 BANNER = """***** Running training *****
   Num examples = 5,000
@@ -34,6 +38,11 @@ def test_the_logging_interval_gives_the_step() -> None:
 def test_the_epoch_and_the_length_of_the_run_give_the_step() -> None:
     told, keys = steps_of(BANNER.format(epochs=3, total=300) + log(range(7, 300, 7)))
     assert (told, keys) == ([float(step) for step in range(7, 300, 7)], {FROM_EPOCH})
+
+
+def test_an_epoch_that_is_rounded_to_none_counts_too() -> None:
+    told, _ = steps_of("logging_steps=5,\n" + log(range(5, 205, 5), per_epoch=50_000.0))
+    assert told == [float(step) for step in range(5, 205, 5)]
 
 
 def test_a_run_cut_by_its_steps_is_measured_by_its_examples() -> None:
@@ -75,3 +84,25 @@ def test_a_logging_interval_that_is_a_share_of_the_run() -> None:
     facts = {"total_steps": 800.0, "logging_steps": 0.025}
     assert DerivedSteps().of(0.05, facts) == (20.0, FROM_INTERVAL)
     assert DerivedSteps().of(0.05, {"logging_steps": 0.025}) is None
+
+
+@pytest.mark.parametrize(
+    "setting", ["logging_steps=1e308", "logging_steps=inf", "logging_steps=nan", "logging_steps=0.5"]
+)
+def test_numbers_without_bounds_derive_nothing_that_is_not_finite(setting: str) -> None:
+    banner = "  Num Epochs = 9223372036854775807\n  Total optimization steps = 300\n"
+    epochs = ("1e300", "-3", "nan", "None", "0.1", "1e-300", "999999.0")
+    told = rows(
+        read(
+            f"logging_steps={interval}\n{banner}" + "".join(f"{{'loss': 1.5, 'epoch': {epoch}}}\n" for epoch in epochs)
+        )
+    )
+    assert len(told) == len(epochs)
+    assert all(row[0] == "nan" or 0 < float(row[0]) < 1e20 for row in told)
+
+
+def test_a_stretch_whose_steps_are_counted_is_not_read_alone(tmp_path: Path) -> None:
+    text = "logging_steps=5,\n" + log(range(5, 2005, 5))
+    (tmp_path / "train.log").write_text(text)
+    begin = text.index("\n", len(text) // 2) + 1
+    assert read_stretch(tmp_path / "train.log", "train.log", detect, begin, len(text)) is None
