@@ -86,17 +86,12 @@ def test_a_logging_interval_that_is_a_share_of_the_run() -> None:
     assert DerivedSteps().of(0.05, {"logging_steps": 0.025}) is None
 
 
-@pytest.mark.parametrize(
-    "setting", ["logging_steps=1e308", "logging_steps=inf", "logging_steps=nan", "logging_steps=0.5"]
-)
-def test_numbers_without_bounds_derive_nothing_that_is_not_finite(setting: str) -> None:
+@pytest.mark.parametrize("interval", ["1e308", "inf", "nan", "0.5"])
+def test_numbers_without_bounds_derive_nothing_that_is_not_finite(interval: str) -> None:
     banner = "  Num Epochs = 9223372036854775807\n  Total optimization steps = 300\n"
     epochs = ("1e300", "-3", "nan", "None", "0.1", "1e-300", "999999.0")
-    told = rows(
-        read(
-            f"logging_steps={interval}\n{banner}" + "".join(f"{{'loss': 1.5, 'epoch': {epoch}}}\n" for epoch in epochs)
-        )
-    )
+    records = "".join(f"{{'loss': 1.5, 'epoch': {epoch}}}\n" for epoch in epochs)
+    told = rows(read(f"logging_steps={interval}\n{banner}{records}"))
     assert len(told) == len(epochs)
     assert all(row[0] == "nan" or 0 < float(row[0]) < 1e20 for row in told)
 
