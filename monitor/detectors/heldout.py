@@ -31,10 +31,12 @@ from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Ver
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.ewma import Ewma
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import FloatArray
 
 # One of them is judged: they are the same number in other units.
 HELD_OUT = ("eval.nll", "eval.bits_per_byte", "eval.perplexity")
 LOSS = SignalKey("loss.train")
+EPOCH = SignalKey("progress.epoch")
 
 
 class HeldOutTrack:
@@ -58,6 +60,7 @@ class HeldOutTrack:
         self.before = math.nan
         self._attempt: int | None = None
         self._last_step = math.nan
+        self._shown: tuple[float, float, int] = (math.nan, math.nan, -1)  # value, epoch, training losses until there
 
     def feed(self, frame: Frame, found: Found) -> None:
         """Reads the evaluations of `frame`."""
@@ -77,13 +80,26 @@ class HeldOutTrack:
             elif self.worse and step <= self.worse[0].step:
                 self.worse, self.opened, self.severity = [], False, Severity.WARN
             self._attempt = frame.attempt
-        if step == self._last_step:
+        if step == self._last_step or self._is_shown_again(frame, row, x):
             return
         self._last_step = step
         if self.key.signal == "eval.perplexity":
             # 2% of the loss, of which perplexity is the exponential.
             x = math.log(x) if x > 0 else math.inf
         self._take(frame, row, step, x, found)
+
+    def _is_shown_again(self, frame: Frame, row: int, x: float) -> bool:
+        """Whether a progress bar shows its newest evaluation on: the same value on the next training row of the epoch.
+
+        A value that rows of the training without one lie between was evaluated anew, though it be the same.
+        """
+        if not _has(frame, LOSS, row):
+            return False
+        epoch = float(frame.columns[EPOCH][row]) if _has(frame, EPOCH, row) else math.nan
+        value, in_epoch, count = self._shown
+        self._shown = x, epoch, self.train.count
+        is_same_epoch = math.isnan(epoch) or math.isnan(in_epoch) or math.floor(epoch) == math.floor(in_epoch)
+        return x == value and self.train.count == count + 1 and is_same_epoch
 
     def _noise(self) -> float:
         """Twice the typical relative jump between evaluations that the curve does not explain: small sets are noisy.
@@ -152,11 +168,22 @@ class HeldOutTrack:
         return [self._said("grow", self.worse[-1])] if self.opened and self.worse else []
 
 
+def _has(frame: Frame, key: SignalKey, row: int) -> bool:
+    column = frame.columns.get(key)
+    return column is not None and math.isfinite(column[row])
+
+
 class _TrainLoss:
     """The level of the training loss."""
 
     def __init__(self) -> None:
         self.mean = Ewma(0.05)
+        self.count = 0
+
+    def extend(self, values: FloatArray) -> None:
+        """Takes in the next losses of the log."""
+        self.mean.extend(values)
+        self.count += len(values)
 
     @property
     def level(self) -> float:
@@ -196,7 +223,7 @@ class HeldOut(SeriesDetector):
             (key for key in frame.columns if key.signal in HELD_OUT), key=lambda key: HELD_OUT.index(key.signal)
         )
         if not keys:
-            self.train.mean.extend(finite(frame, LOSS).values)
+            self.train.extend(finite(frame, LOSS).values)
             return ()
         self._in_step(frame, keys, finite(frame, LOSS), found)
         for key in keys:
@@ -221,7 +248,7 @@ class HeldOut(SeriesDetector):
         before = np.searchsorted(loss.rows, [row for row, _ in evaluations], side="right").tolist()
         i = 0
         for (row, at), until in zip(evaluations, before, strict=True):
-            self.train.mean.extend(loss.values[i:until])
+            self.train.extend(loss.values[i:until])
             i = until
             key = keys[at]
             track = self.tracks.get(key)
@@ -231,7 +258,7 @@ class HeldOut(SeriesDetector):
                 track = self.tracks[key] = self.make_track(key)
             assert isinstance(track, HeldOutTrack)
             track.one(frame, row, float(frame.columns[key][row]), found)
-        self.train.mean.extend(loss.values[i:])
+        self.train.extend(loss.values[i:])
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
