@@ -250,7 +250,7 @@ def map_key(raw: str) -> Mapped:
     if text == "time" and unit not in ("ms", "s"):
         return Mapped(SignalKey(raw))  # a bare "time" is as often a clock as a duration
     if text in ("memory", "mem", "gpu memory", "gpu mem", "peak memory", "memory/max active") and unit in _SHARE:
-        return Mapped(SignalKey("sys.memory_share"), 0.01, rank=0)
+        return Mapped(SignalKey("sys.memory_share", _of_format(labels)), 0.01, rank=0)
     hit, unit = _look_up_parts(text, unit)
     if hit is None:
         return Mapped(SignalKey(raw))
@@ -263,7 +263,7 @@ def map_key(raw: str) -> Mapped:
         signal = "sys.memory_share"
     if signal == "sys.memory_share" and unit in _BYTES:
         signal = "sys.peak_memory"
-    named |= {_LABEL_NAMES.get(name, name): value for name, value in labels.items()}
+    named |= dict(_of_format(labels))
     if signal == "loss.train":
         signal = next((_BY_GROUP[name] for name in named if name in _BY_GROUP), signal)
     if "rank" in named:
@@ -273,6 +273,11 @@ def map_key(raw: str) -> Mapped:
         return Mapped(SignalKey(raw))
     key = SignalKey(signal, tuple(sorted(named.items())))
     return _with_unit(key, unit, place)
+
+
+def _of_format(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The labels that a format hung on a key, under the names that signals have for them."""
+    return tuple(sorted((_LABEL_NAMES.get(name, name), value) for name, value in labels.items()))
 
 
 def _with_unit(key: SignalKey, unit: str, place: int) -> Mapped:

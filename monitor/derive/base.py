@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.tails.record import FloatArray, Note
+from trainmon.tails.record import FloatArray, MarkArray, Note
 
 
 class DraftLike(Protocol):
@@ -26,8 +26,12 @@ class DraftLike(Protocol):
         """Whether `key` may be derived."""
         ...
 
-    def put(self, key: SignalKey, values: FloatArray, text: str) -> None:
-        """Adds a derived column; `text` says what it was made from."""
+    def put(self, key: SignalKey, values: FloatArray, text: str, marks: MarkArray | None = None) -> None:
+        """Adds a derived column; `text` says what it was made from, `marks` where NaN and Inf are values."""
+        ...
+
+    def raise_to(self, key: SignalKey, values: FloatArray) -> None:
+        """Raises a logged column to the maximum over ranks, and fills it where a rank alone tells."""
         ...
 
 

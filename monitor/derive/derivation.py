@@ -17,6 +17,8 @@ from trainmon.monitor.derive.evaluation import EvaluationRule, MediaRule
 from trainmon.monitor.derive.experts import ExpertRule
 from trainmon.monitor.derive.groups import GlobalMeanRule, GroupRule
 from trainmon.monitor.derive.layers import EncoderRule, ResidualRule, UpdateRule
+from trainmon.monitor.derive.rank_mean import RankMeanRule
+from trainmon.monitor.derive.rank_peak import RankPeakRule
 from trainmon.monitor.derive.ranks import RankRule
 from trainmon.monitor.derive.system import ComputeRule, FragmentationRule, MemoryShareRule, StepTimeRule, TokenRateRule
 from trainmon.monitor.derive.training import ClipRateRule, ReplayRule, SkipRule
@@ -50,6 +52,7 @@ class Draft:
         self.marks = dict(frame.marks)
         self._logged = logged
         self._texts = texts
+        self._is_raised = False
         self.families: dict[str, list[SignalKey]] = {}
         for key in frame.columns:
             self.families.setdefault(key.signal, []).append(key)
@@ -65,8 +68,8 @@ class Draft:
         """Whether `key` may be derived: it was not logged in an earlier frame."""
         return key not in self._logged
 
-    def put(self, key: SignalKey, values: FloatArray, text: str) -> None:
-        """Adds a derived column; rows from the first logged value on are left as logged."""
+    def put(self, key: SignalKey, values: FloatArray, text: str, marks: MarkArray | None = None) -> None:
+        """Adds a derived column; rows from the first logged value on are left as logged. `marks`: (n,), of it."""
         if not self.wants(key):
             return
         logged = self.frame.columns.get(key)
@@ -74,26 +77,39 @@ class Draft:
             rows = self.frame.logged(key)
             first = int(rows[0]) if len(rows) else len(values)
             values = np.concatenate([values[:first], logged[first:]])
-            if key in self.marks:
-                self.marks[key] = _early_marks(values, self.marks[key], first)
-        if np.isnan(values).all():
+            if marks is not None or key in self.marks:
+                late = self.marks[key] if key in self.marks else _marks_of(values)
+                early = _marks_of(values) if marks is None else marks
+                self.marks[key] = np.concatenate([early[:first], late[first:]])
+        elif marks is not None:
+            self.marks[key] = marks
+        if np.isnan(values).all() and marks is None:
             return
         self.columns[key] = values
         self._texts.setdefault(key, text)
+
+    def raise_to(self, key: SignalKey, values: FloatArray) -> None:
+        """Raises a logged column; where nothing changes it stays as it is."""
+        logged = self.columns.get(key)
+        if np.isnan(values).all() or (logged is not None and np.array_equal(values, logged, equal_nan=True)):
+            return
+        if key in self.marks:
+            self.marks[key] = np.where(np.isnan(values), self.marks[key], Mark.NUMBER).astype(np.uint8)
+        self.columns[key] = values
+        self._is_raised = True
 
     def done(self) -> Frame:
         """The frame with what was put."""
         self._logged.update(self.frame.columns)
         for key in self.frame.columns:
             self._texts.pop(key, None)
-        if len(self.columns) == len(self.frame.columns):
+        if len(self.columns) == len(self.frame.columns) and not self._is_raised:
             return self.frame
         return replace(self.frame, columns=self.columns, marks=self.marks)
 
 
-def _early_marks(values: FloatArray, marks: MarkArray, first: int) -> MarkArray:
-    early = np.where(np.isnan(values[:first]), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
-    return np.concatenate([early, marks[first:]])
+def _marks_of(values: FloatArray) -> MarkArray:
+    return np.where(np.isnan(values), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)
 
 
 class Derivation:
@@ -104,7 +120,9 @@ class Derivation:
         self._logged: set[SignalKey] = set()
         self._rules: Sequence[Rule] = (
             RankRule(),
+            RankPeakRule(),
             GlobalMeanRule(),
+            RankMeanRule(),
             GroupRule(),
             StepTimeRule(facts),
             TokenRateRule(facts),

@@ -13,7 +13,8 @@ from trainmon.monitor.signals import BY_ID
 from trainmon.tails.record import FloatArray
 
 _EPS = 1e-12
-_OWN_RULE = ("loss.sum", "loss.tokens", "grad.rank_norm")
+_OWN_RULE = ("loss.sum", "loss.tokens")
+_WHOLE = {"grad.rank_norm": "grad.norm"}
 _FAMILIES = ("loss.rank", "sys.rank_memory", "sys.rank_step_time", "sys.comm_wait", "sys.data_wait")
 
 
@@ -52,7 +53,8 @@ class RankRule(DerivationRule):
             wholes: dict[SignalKey, list[SignalKey]] = {}
             for key in keys:
                 if any(name == "rank" for name, _ in key.labels):
-                    whole = SignalKey(family, tuple(label for label in key.labels if label[0] != "rank"))
+                    rest = tuple(label for label in key.labels if label[0] != "rank")
+                    whole = SignalKey(_WHOLE.get(family, family), rest)
                     wholes.setdefault(whole, []).append(key)
             for whole, ranked in wholes.items():
                 if draft.wants(whole):

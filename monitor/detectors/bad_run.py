@@ -13,7 +13,8 @@ FILTERED = "exactly 0.0 beside a gradient norm that is not finite: a non-finite 
 class BadRun:
     """Bad values in a row: opened at `open_at`, a FAIL at `fail_at`."""
 
-    def __init__(self, kind: str, open_at: int, fail_at: int) -> None:
+    def __init__(self, kind: str, open_at: int, fail_at: int, key: SignalKey = LOSS, noun: str = "loss") -> None:
+        self.key, self.noun = key, noun
         self.kind, self.open_at, self.fail_at = kind, open_at, fail_at
         self.count = 0
         self.first: Place | None = None
@@ -45,7 +46,7 @@ class BadRun:
         if not self.opened or louder:
             self.what = self._what(first, at)
             action: Action = "grow" if self.opened else "open"
-            found.append((row, finding(action, self.kind, LOSS, self.severity, at, self.what, first=first)))
+            found.append((row, finding(action, self.kind, self.key, self.severity, at, self.what, first=first)))
             self.opened = True
 
     def so_far(self) -> str:
@@ -57,7 +58,7 @@ class BadRun:
         if at.value == 0.0 and self.open_at == 1:
             return f"loss {'from' if lasting else 'at'} step {first.step:.15g} is {FILTERED}{lasting}"
         name = {
-            "nonfinite": f"loss is {self.words(at.value)}",
+            "nonfinite": f"{self.noun} is {self.words(at.value)}",
             "null_loss": "loss is null",
             "zero_loss": "loss is exactly 0.0 beside a gradient norm that is not finite or not there",
             "vanished": "loss is no longer logged while the other numbers of a step are",
@@ -70,9 +71,9 @@ class BadRun:
             if self.last is not None and self.count > 1:
                 self.what = self.so_far()
                 found.append(
-                    (row, finding("grow", self.kind, LOSS, self.severity, self.last, self.what, first=self.first))
+                    (row, finding("grow", self.kind, self.key, self.severity, self.last, self.what, first=self.first))
                 )
-            found.append((row, finding("recover", self.kind, LOSS, self.severity, at, self.what, first=self.first)))
+            found.append((row, finding("recover", self.kind, self.key, self.severity, at, self.what, first=self.first)))
         self.forget()
 
     def forget(self) -> None:

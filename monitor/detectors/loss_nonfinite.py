@@ -13,6 +13,7 @@ from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import Found, Place, finding, in_order, place, result, seen, tell, verdict_of
 from trainmon.monitor.detectors.heldout_nonfinite import NonFiniteEvaluations
 from trainmon.monitor.detectors.loss_neighbours import COMPANIONS, Neighbours
+from trainmon.monitor.detectors.rank_losses import RankLosses
 from trainmon.monitor.detectors.sparse_column import SparseColumn
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -37,12 +38,12 @@ class LossNonFinite(Detector):
     A loss that is null or absent in 3 records that carry the other numbers of a step, or 0.0 in 5 in a row where no
     norm is, is a FAIL; one that is gone beside a norm that is not finite also where the log ends so. NaN in
     rows of a table where every other number of a step is absent too means "not logged" (tables fill their gaps so, and
-    end so).
+    end so). The loss of one rank that is lost is judged as the run's.
     """
 
     id: ClassVar[str] = "loss.nonfinite"
     name: ClassVar[str] = "Non-finite Loss"
-    signals: ClassVar[tuple[str, ...]] = ("loss.train", "loss.aux")
+    signals: ClassVar[tuple[str, ...]] = ("loss.train", "loss.aux", "loss.rank")
     about: ClassVar[tuple[str, ...] | None] = ()  # that it is no number is what is judged
     order: ClassVar[int] = 10
     triage: ClassVar[str] = "loss"
@@ -71,6 +72,7 @@ class LossNonFinite(Detector):
         self.sparse = SparseColumn()
         self.attempt: int | None = None
         self.others: dict[SignalKey, NonFiniteEvaluations] = {}
+        self.ranks = RankLosses(self.fail_run)
         self.lost: list[Place] = []  # first and last of the newest steps whose loss went with a bad gradient
 
     def update(self, frame: Frame) -> Iterable[Finding]:
@@ -79,10 +81,15 @@ class LossNonFinite(Detector):
             self._restart(frame.attempt)
         found: Found = []
         self._read_others(frame, found)
+        self._read_loss(frame, found)
+        self.ranks.feed(frame, found)
+        return in_order(found)
+
+    def _read_loss(self, frame: Frame, found: Found) -> None:
         column = frame.columns.get(LOSS)
         beside = self._companions(frame)
         if column is None and not (self.good and any(key.signal in VANISHING for key in beside)):
-            return in_order(found)
+            return
         loss = column if column is not None else np.full(len(frame), np.nan)
         marks = frame.marks.get(LOSS)
         others_from = self._others_from(frame, loss)
@@ -101,10 +108,9 @@ class LossNonFinite(Detector):
             self.longest_gap = max(self.longest_gap, self.gap)
             self.gap = 0
             self.with_others = others_from < len(frame)
-            return in_order(found)
+            return
         self._walk(frame, loss, marks, beside, others_from, found)
         self.with_others = others_from < len(frame)
-        return in_order(found)
 
     def _read_others(self, frame: Frame, found: Found) -> None:
         """The losses beside the main one (a critic's, a router's): a WARN when they stop being numbers."""
@@ -271,13 +277,15 @@ class LossNonFinite(Detector):
         self.attempt = attempt
         for run in self.runs.values():
             run.forget()
+        self.ranks.forget()
         self.lost = []
         self.gap = 0
         self.furthest = -np.inf
 
     def finish(self) -> Iterable[Finding]:
         """The last loss is not finite: a FAIL, however few there are."""
-        return [*self._finish_loss(), *(said for other in self.others.values() for said in other.finish())]
+        others = (said for other in self.others.values() for said in other.finish())
+        return [*self._finish_loss(), *self.ranks.finish(), *others]
 
     def _finish_loss(self) -> list[Finding]:
         if self.sparse.held:  # what is held back counts if the log ends here; it may still go on

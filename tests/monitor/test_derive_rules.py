@@ -81,11 +81,15 @@ CASES: list[tuple[str, Columns, dict[str, float | str], str, list[float] | None]
         [2.0, 3.0],
     ),
     (
-        "D1 means without counts are no mean",
-        {"loss.rank{rank=0}": [3.0], "loss.rank{rank=1}": [1.0]},
+        "D1 means without counts weigh the same",
+        {
+            "loss.rank{rank=0}": [3.0, 2.0, 4.0],
+            "loss.rank{rank=1}": [1.0, NAN, 3.0],
+            "loss.rank{rank=2}": [2.0, 4.0, NAN],
+        },
         {},
         "loss.train",
-        None,
+        [2.0, 3.0, 3.5],
     ),
     ("D1 one process", {"loss.sum": [12.0], "loss.tokens": [4.0]}, {}, "loss.train", [3.0]),
     ("D1 no tokens, no mean", {"loss.sum": [0.0, 3.0], "loss.tokens": [0.0, 1.0]}, {}, "loss.train", [NAN, 3.0]),
