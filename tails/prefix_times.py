@@ -68,7 +68,7 @@ class PrefixTimes:
             return None
         clocks = [_Clock(match.start(), _fraction(match)) for match in _CLOCK.finditer(text, 0, at)]
         own = read_prefix(text)
-        if own.at != at:
+        if own.at != at and not _is_name(text[own.at : at]):
             return None
         if own.time is None:
             return None if clocks else cls(at, [], None)
@@ -126,14 +126,19 @@ class PrefixTimes:
 
     def _work_out(self, text: str) -> Prefix | None:
         own = read_prefix(text)
-        if own.at != self.at:
+        if own.at != self.at and not _is_name(text[own.at : self.at]):
             return None
         if self._chosen is None:
-            return own if own.time is None else None
+            return replace(own, at=self.at) if own.time is None else None
         if not _tells(text, self._chosen, own):
             return None
         midnight = read_prefix(_with(text, self._chosen, _TRIALS[0]))
         return replace(midnight, at=self.at)
+
+
+def _is_name(text: str) -> bool:
+    """Whether what stands behind a prefix can be no more than a logger's bare name, which tells no rank."""
+    return bool(text) and not any(map(str.isdigit, text))
 
 
 def _fraction(match: re.Match[str]) -> tuple[int, int]:

@@ -33,6 +33,15 @@ def test_words_before_every_record_are_no_part_of_it(head: str, cuts: tuple[int,
     assert all(row[4] == {"loss": 2.5, "gnorm": 0.42} for row in found)
 
 
+@pytest.mark.parametrize("name", ["trainer", "my.pkg.train", "rank3"])
+def test_lines_read_together_have_the_times_of_those_read_one_by_one(name: str) -> None:
+    lines = [f"2025-07-01 09:{n // 60:02d}:{n % 60:02d},250 INFO {name} step={n} loss=2.5\n" for n in range(1, 181)]
+    together, alone = read("".join(lines)), read("".join(lines), cuts=range(len(lines)))
+    assert rows(together) == rows(alone)
+    times = [row[3] for row in rows(together)]
+    assert [float(later) - float(times[0]) for later in times] == list(range(180))
+
+
 def test_epoch_behind_a_name() -> None:
     found = rows(read("".join(f"INFO trainer epoch 1 step {n} loss 2.5\n" for n in range(1, 9))))
     assert all(row[4] == {"loss": 2.5, "epoch": 1.0} for row in found)
