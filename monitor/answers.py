@@ -25,6 +25,7 @@ class Answers:
     steps: Steps | None
     attempts: tuple[tuple[float, float], ...]
     began_anew: bool
+    left_sources: tuple[str, ...]
     facts: dict[str, float | str]
     notes: tuple[Note, ...]
     note_counts: dict[NoteKind, int]
@@ -48,6 +49,7 @@ class Answers:
             steps=engine.steps,
             attempts=engine.attempts,
             began_anew=engine.began_anew,
+            left_sources=tuple(sorted(engine.left_sources)),
             facts=engine.facts,
             notes=engine.notes,
             note_counts=engine.note_counts,
@@ -96,6 +98,11 @@ class AnsweringEngine(RunEngine):
     def began_anew(self) -> bool:
         """See `RunEngine`."""
         return self._answers.began_anew
+
+    @property
+    def left_sources(self) -> frozenset[str]:
+        """See `RunEngine`."""
+        return frozenset(self._answers.left_sources)
 
     @property
     def steps(self) -> Steps | None:

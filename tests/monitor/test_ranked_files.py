@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from trainmon.monitor.api import read
+from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import State
+from trainmon.tails import read_once
 
 _KEY_ERROR = "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\nKeyError: 'a'\n"
 
@@ -62,3 +64,15 @@ def test_what_the_newest_start_says_last_ends_the_run(tmp_path: Path) -> None:
     _put(tmp_path, "attempt_1/0/stdout.log", _log(81, 150))
     _put(tmp_path, "attempt_1/0/stderr.log", _KEY_ERROR)
     assert read(tmp_path).snapshot.state is State.CRASHED
+
+
+def test_a_run_that_is_kept_from_before_is_judged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRAINMON_CACHE", raising=False)
+    monkeypatch.setattr(read_once, "_LARGE_BYTES", 1)
+    _put(tmp_path, "run/attempt_0/0/stdout.log", _log(1, 100))
+    _put(tmp_path, "run/attempt_0/0/stderr.log", _KEY_ERROR)
+    _put(tmp_path, "run/attempt_1/0/stdout.log", _log(81, 150))
+    first = judge([str(tmp_path / "run")], cwd=tmp_path).runs[0]
+    assert any((tmp_path / "cache").rglob("judged/*"))
+    assert State.CRASHED not in (first.state, judge([str(tmp_path / "run")], cwd=tmp_path).runs[0].state)
