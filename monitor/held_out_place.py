@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from trainmon.monitor.mapping import Mapped
@@ -22,6 +23,7 @@ _TEST = frozenset(("test", "testing", "ood"))
 _TRAIN = frozenset(("train", "training"))
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 _NAMED_BY_THEIR_WRITER = lazy(r".*tfevents.*|.*\.wandb", re.DOTALL)  # with the name of the host
+_HINT = lazy(r"val|dev|held|hold|test|ood", re.IGNORECASE)  # in each of the words
 _TOKENS = lazy(r"[^._\- ]+")
 
 
@@ -44,9 +46,9 @@ def held_out_set(source: str, others: Sequence[str]) -> str:
     >>> held_out_set("r/metrics_val.csv", ["r/metrics.csv"]), held_out_set("r/test.csv", ["r/metrics.csv"])
     ('val', '')
     """
-    if not others:
+    if not others or _HINT.search(source) is None:
         return ""
-    shared = _common_folder([source, *others])
+    shared = _common_folder(tuple(sorted((source, *others))))
     mine = _said(source, shared)
     if not mine.held_out or mine.is_train:
         return ""
@@ -63,7 +65,8 @@ def set_label(source: str, known: Sequence[str]) -> str:
     return "" if words[source] == first else words[source]
 
 
-def _common_folder(paths: Sequence[str]) -> PurePosixPath:
+@lru_cache(maxsize=16)
+def _common_folder(paths: tuple[str, ...]) -> PurePosixPath:
     try:
         return PurePosixPath(os.path.commonpath([str(PurePosixPath(path).parent) for path in paths]))
     except ValueError:  # some from the root, some not
