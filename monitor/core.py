@@ -31,6 +31,7 @@ from trainmon.tails.record import Fact, FloatArray, Note
 
 FrameListener = Callable[[Frame], None]
 _FEWEST_EXPERTS: Final = 2.0
+_TOTAL: Final = "total_steps"
 
 
 class Attempt:
@@ -70,7 +71,9 @@ class Core:
     ) -> None:
         self.limits = limits
         self.given = dict(facts)
-        self.facts: dict[str, float | str] = dict(facts)
+        self.told: dict[str, float | str] = dict(facts)
+        self.facts: dict[str, float | str] = dict(facts)  # by which is judged: see `number_lines`
+        self._is_numbered = False
         self.store = store
         self.book = AlertBook()
         self.notes = NoteBook()
@@ -106,8 +109,20 @@ class Core:
         """A fact that the log tells; what was given beforehand stands."""
         self.events += 1
         if fact.key not in self.given:
-            self.changes.fact(fact, self.facts.get(fact.key), len(self.attempts) - 1)
-            self.facts[fact.key] = fact.value
+            self.changes.fact(fact, self.told.get(fact.key), len(self.attempts) - 1)
+            self.told[fact.key] = fact.value
+            if not (self._is_numbered and fact.key == _TOTAL):
+                self.facts[fact.key] = fact.value
+
+    def number_lines(self, is_numbered: bool) -> None:
+        """Whether line numbers stand in for the step: then nothing is a share of the steps that the run is to have."""
+        if is_numbered is self._is_numbered:
+            return
+        self._is_numbered = is_numbered
+        if is_numbered:
+            self.facts.pop(_TOTAL, None)
+        elif _TOTAL in self.told:
+            self.facts[_TOTAL] = self.told[_TOTAL]
 
     def note(self, note: Note) -> None:
         """An event of the log, in its place among the rows."""

@@ -281,7 +281,7 @@ class RunEngine:
     @property
     def facts(self) -> dict[str, float | str]:
         """What is fixed about the run, as far as the log has told."""
-        return dict(self._now.core.facts)
+        return dict(self._now.core.told)
 
     @property
     def setting_changes(self) -> tuple[SettingChange, ...]:

@@ -218,6 +218,7 @@ class Sources:
         if self._merge is not None:
             self._merge.add(path, batch.attempt, own)
         else:
+            self._core.number_lines(self.step_key == "line")
             self._core.judge(own, batch.attempt, path, listener)
 
     def _say(self, path: str, source: _Source, item: Note | Fact) -> None:
@@ -235,6 +236,7 @@ class Sources:
             elif isinstance(piece.item, Fact):
                 self._core.fact(piece.item)
             else:
+                self._core.number_lines(self.step_key == "line")
                 self._core.judge(piece.item, piece.attempt, piece.path, listener)
 
     def _learn_keys(self, reader: SourceReader) -> None:

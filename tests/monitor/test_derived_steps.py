@@ -7,7 +7,7 @@ from pathlib import Path
 from trainmon.monitor.judge import judge
 
 _ROWS = "".join(
-    f"{{'loss': {2 + 1 / row:.4f}, 'grad_norm': 0.2, 'learning_rate': 1e-05, 'epoch': {row / 20:.2f}}}\n"
+    f"{{'loss': {2 + 1 / row:.4f}, 'learning_rate': {1e-05 * min(row, 3):.0e}, 'epoch': {row / 20:.2f}}}\n"
     for row in range(1, 31)
 )
 
@@ -24,3 +24,5 @@ def test_numbered_records_are_no_share_of_the_steps(tmp_path: Path) -> None:
     (run,) = judge(["train.log"], cwd=tmp_path).runs
     assert (run.step_key, run.last_step, run.total_steps, run.eta_s) == ("line", 30, None, None)
     assert " of 400" not in run.state_reason
+    assert run.facts["total_steps"] == 400
+    assert not any("of 400" in check.what for check in run.checks)
