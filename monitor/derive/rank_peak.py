@@ -44,13 +44,17 @@ class RankPeakRule(DerivationRule):
     @staticmethod
     def _raise(draft: DraftLike, hold: _Hold, key: SignalKey, ranked: list[SignalKey]) -> None:
         steps = draft.frame.steps
-        own = draft.frame.columns.get(key)
+        own = draft.columns.get(key)
+        first = 0
+        if draft.wants(key):  # rows before the first logged one are RankRule's
+            logged = draft.frame.logged(key)
+            first = int(logged[0]) if len(logged) else len(draft)
         values = np.full(len(draft), np.nan) if own is None else own.copy()
         said = {rank: np.where(_records(draft, rank), draft.columns[rank], np.nan) for rank in ranked}
         known = ~np.isnan(values)
         for column in said.values():
             known |= ~np.isnan(column)
-        for row in np.flatnonzero(known).tolist():
+        for row in (np.flatnonzero(known[first:]) + first).tolist():
             step = float(steps[row])
             if not np.isnan(values[row]):
                 values[row] = hold.own(step, float(values[row]))
