@@ -17,8 +17,8 @@ _GROUPS = (("source", "loss.source", "source.token_share"), ("modality", "loss.m
 class GlobalMeanRule(DerivationRule):
     """D1: the sum of the masked token losses of all ranks over the number of valid tokens of all ranks.
 
-    From the ranks' means only together with the ranks' counts: without counts the mean is missing, not averaged. A
-    rank of which sum or count is missing at a step is left out of both.
+    From the ranks' means only together with the ranks' counts: without counts it is `RankMeanRule`'s. A rank of which
+    sum or count is missing at a step is left out of both.
     """
 
     def __init__(self) -> None:
