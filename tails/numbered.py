@@ -22,6 +22,8 @@ _STEP = lazy(
     rb"\b(?:global[ _]?step|step|iter(?:ation)?|update)\b[\"']?[ \t]{0,9}[:=|\[(]?[ \t]{0,9}[\[(\"']?(\d{1,15})", re.I
 )
 
+_ERRORS = lazy(r"(?:^|[/.])(?:std)?err$", re.I)
+
 
 def settle_numbered(folder: Folder) -> None:
     """Takes rotated parts out of the files of `folder`, and gives the others their role and key."""
@@ -30,10 +32,13 @@ def settle_numbered(folder: Folder) -> None:
         directory, base = os.path.split(found.path)
         if numbered := numbered_name(base):
             by_stem.setdefault(os.path.join(directory, numbered[0]), {})[numbered[1]] = found  # noqa: PTH118
+    written = {number for stem, parts in by_stem.items() if not _ERRORS.search(stem) for number in parts}
     for stem, parts in by_stem.items():
         if 0 in parts:
             continue
-        if folder.places.exists(stem):
+        # What a job said to its standard error (err.4) is no run without its output (out.4); schedulers tell of it.
+        is_alone = bool(_ERRORS.search(stem)) and not parts.keys() & written
+        if is_alone or folder.places.exists(stem):
             gone = {found.path for found in parts.values()}
             folder.files = [found for found in folder.files if found.path not in gone]
         elif isinstance(folder.places, LocalPlaces) and _follow(parts):

@@ -60,3 +60,13 @@ def test_directories_of_ranks_are_one_run(tmp_path: Path, name: str) -> None:
 
 def test_another_experiment_on_each_card_is_another_run(tmp_path: Path) -> None:
     assert len(runs(tmp_path, {"gpu0/base.log": log(1, 20), "gpu1/wide.log": log(1, 20)})) == 2
+
+
+def test_what_a_job_said_to_its_standard_error_is_no_run_of_its_own(tmp_path: Path) -> None:
+    tree = {"a/err.4": b"Traceback (most recent call last):\n", "a/fail-4.log": log(1, 20)}
+    assert list(runs(tmp_path, tree).values()) == [["a/fail-4.log"]]
+
+
+def test_its_output_and_its_errors_are_one_run(tmp_path: Path) -> None:
+    tree = {"a/err.4": b"Traceback (most recent call last):\n", "a/out.4": log(1, 20)}
+    assert list(runs(tmp_path, tree).values()) == [["a/err.4", "a/out.4"]]
