@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import itertools
 import os
@@ -17,9 +16,6 @@ import click
 
 from trainmon import version, version_line
 from trainmon.commands.common import Trouble, echo, stop_printing
-
-# New objects between two looks for cycles: hundreds of modules are imported, of which none leaves any.
-_RARELY = 50_000
 
 
 class Entry(NamedTuple):
@@ -113,7 +109,6 @@ class _Group(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
         """Runs the command."""
         _tolerate_odd_streams()
-        gc.set_threshold(_RARELY)
         words = list(sys.argv[1:] if args is None else args)
         if args is None and not sys.warnoptions:
             warnings.simplefilter("ignore", RuntimeWarning)  # numbers that overflow are judged, not told on stderr

@@ -45,6 +45,7 @@ MIN_FLAT = 12
 LOOK = 1.1  # times the run's length at the last look
 PARTS = 6  # of a flat end, each at its level
 NEAR = KEPT_PROMISE * PROMISED  # of the log loss: at the level
+_FEW = 32  # steps that are added up sooner one by one than by numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,21 @@ class _Curve:
             if not self._values:
                 self._begin = place(frame, int(rows[at]), float(values[at]))
             self._values += values[at:stop].tolist()
-            # A running sum: numpy's own adds up in another order.
-            self._steps = float(np.add.accumulate(np.concatenate([[self._steps], steps[at:stop]]))[-1])
+            self._add_up(steps[at:stop])
             at = stop
             if len(self._values) >= self.join:
                 self._close()
                 if steps[stop - 1] >= look:
                     return int(kept[stop - 1]) + 1
         return end
+
+    def _add_up(self, steps: FloatArray) -> None:
+        """A running sum: numpy's own adds up in another order."""
+        if len(steps) > _FEW:
+            self._steps = float(np.add.accumulate(np.concatenate([[self._steps], steps]))[-1])
+            return
+        for step in steps.tolist():
+            self._steps += step
 
     def _close(self) -> None:
         count = len(self._values)

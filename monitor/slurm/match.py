@@ -30,6 +30,8 @@ _PRINTED = lazy(
     rb"|\bStepId=(\d{1,12})\.",
     re.IGNORECASE,
 )
+# In small letters: where none of these stands, none of the above does.
+_WORDS: Final = (b"slurm", b"*** ", b"srun: ", b"stepid=")
 _NAMED = lazy(r"(?:^|[._-])(?:slurm|job|j)[._-]?(\d{1,12})(?:_(\d{1,9}))?(?![\d])", re.IGNORECASE)
 _NUMBER = lazy(r"(?<![\d.])(\d{2,12})(?:_(\d{1,9}))?(?![\d])")
 
@@ -97,6 +99,9 @@ def ids_in(data: bytes) -> set[str]:
     ['12', '13']
     """
     found: set[str] = set()
+    small = data.lower()
+    if not any(word in small for word in _WORDS):
+        return found
     for match in _PRINTED.finditer(data):
         number = next(part for part in match.groups() if part)
         found.add(number.decode())
