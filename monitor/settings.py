@@ -39,6 +39,7 @@ _FACTS = frozenset(
         "world_size",
         "gpu",
         "gpu_memory_bytes",
+        "max_response_length",
         "optimizer",
         "checkpoint_interval",
         "num_experts",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from trainmon.tails.card_memory import NAMES as _CARD_MEMORY
+
 # fact -> its names, lower case, blanks and dashes as underscores, the surest first.
 FACT_NAMES: dict[str, tuple[str, ...]] = {
     "total_steps": (
@@ -42,6 +44,11 @@ FACT_NAMES: dict[str, tuple[str, ...]] = {
     "precision": ("precision", "mixed_precision", "dtype", "torch_dtype", "mp_dtype", "params_dtype"),
     "world_size": ("world_size", "num_gpus", "n_gpus", "ngpus", "num_devices", "n_devices", "total_gpus"),
     "gpu": ("device_name", "gpu_name", "gpu_type", "gpu"),
+    "gpu_memory_bytes": _CARD_MEMORY,
+    "max_response_length": (
+        *("max_response_length", "max_completion_length", "max_new_tokens", "max_generation_length"),
+        *("max_gen_length", "max_gen_len", "generate_max_len", "rollout_max_response_len"),
+    ),
     "optimizer": ("optimizer", "optim", "opt_name", "optimizer_name", "optimizer_type"),
     "checkpoint_interval": (
         *("save_steps", "save_interval", "checkpoint_interval", "ckpt_interval", "save_every", "checkpoint_every"),

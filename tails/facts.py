@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trainmon.tails.card_memory import card_bytes
 from trainmon.tails.fact_names import FACT_NAMES, TEXT_FACTS
 from trainmon.tails.formats.numbers import with_multiplier
 
@@ -251,4 +252,4 @@ def _fact(name: str, raw: str) -> list[tuple[str, float | str]]:
     value = with_multiplier(raw.rstrip(",").replace("_", ""))
     if not value > 0 or (key in _COUNTS and value < 1):
         return []
-    return [(key, value)]
+    return [(key, card_bytes(spelled, value) if key == "gpu_memory_bytes" else value)]

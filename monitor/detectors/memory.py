@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
-
-import numpy as np
 
 from trainmon.monitor.capacity import capacity_bytes
 from trainmon.monitor.detectors.base import CheckView, Detector
@@ -28,19 +25,12 @@ from trainmon.monitor.detectors.common import (
 from trainmon.monitor.detectors.families import keys_of
 from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.memory_allocator import Fragments, Retries
+from trainmon.monitor.detectors.memory_creep import FAST, SLOW, WARMING, RisingBlocks
 from trainmon.monitor.detectors.memory_level import MemoryLevel
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.monitor.stats.slope import slope_test, theil_sen
 from trainmon.monitor.thresholds import Thresholds
 
-BLOCK_VALUES = 10
-BLOCKS = 40  # block maxima that make the slope
-MIN_BLOCKS = 12
-CREEP_T = 6.0  # a slope must be so many of its errors above 0 ...
-RISES = 6  # ... it must have risen so often: one jump is no creep ...
-RISING_SHARE = 0.5  # ... and be so much of all changes from block to block (printed in few digits, most change nothing)
-ONSET = 0.1
 MEMORY = ("sys.peak_memory", "sys.memory_share")
 _SMALLER = "lower the micro-batch size, recompute activations or shard more"
 ADVICE = {
@@ -58,11 +48,8 @@ class _Series:
     def __init__(self, key: SignalKey, limits: Thresholds) -> None:
         self.key = key
         self.level = MemoryLevel(key, limits)
-        self.buffer: list[float] = []
-        self.begin_at: Place | None = None
-        self.begun: deque[Place] = deque(maxlen=BLOCKS)  # where each block began
-        self.steps: deque[float] = deque(maxlen=BLOCKS)
-        self.tops: deque[float] = deque(maxlen=BLOCKS)
+        self.values = 0
+        self.slow, self.fast = RisingBlocks(SLOW), RisingBlocks(FAST)
         self.highest = 0.0
         self.last_step = math.nan
         self.last: Place | None = None
@@ -81,35 +68,30 @@ class _Series:
 
     def rebase(self) -> None:
         """The work of a step has changed, and what it needs with it: the slope begins anew."""
-        self.buffer.clear()
-        self.begun.clear()
-        self.steps.clear()
-        self.tops.clear()
+        self.values = 0
+        self.slow.clear()
+        self.fast.clear()
 
-    def onset(self) -> Place | None:
-        """Where the blocks leave the lowest level of the window for good: a tenth of the way up."""
-        lowest, highest = min(self.tops), max(self.tops)
-        low = [i for i, top in enumerate(self.tops) if top <= lowest + ONSET * (highest - lowest)]
-        return self.begun[low[-1]] if low else None
+    def take(self, at: Place, x: float, capacity: float | None) -> bool:
+        """One more value; whether the slope may be another now."""
+        self.values += 1
+        completed = self.slow.take(at, x, capacity)
+        if self.values > WARMING:
+            return self.fast.take(at, x, capacity) or completed
+        self.fast.pass_over(x)
+        return completed
 
-    def slope(self) -> float:
-        """Per step; 0 unless the rise is steady."""
-        if len(self.tops) < MIN_BLOCKS:
-            return 0.0
-        x, y = np.array(self.steps), np.array(self.tops)
-        change = np.diff(y)
-        rises, falls = int((change > 0).sum()), int((change < 0).sum())
-        if rises < RISES or rises < RISING_SHARE * (rises + falls) or slope_test(x, y).t < CREEP_T:
-            return 0.0
-        return max(theil_sen(x, y), 0.0)
+    def rising(self) -> RisingBlocks:
+        """What tells the slope: the long window, or the short one where only that rises."""
+        return self.fast if self.fast.slope > 0 and not self.slow.slope > 0 else self.slow
 
 
 class Memory(Detector):
     """90% of the capacity is a WARN, 97% a FAIL, for 10 values in a row; a lone value of 97% is a WARN.
 
     At the present slope the capacity is reached before the end: WARN; within 5% of the steps left: FAIL. The slope
-    is that of the maxima of 10 values each, and must be steady. Growing allocator retries are a WARN: the device is
-    full, and every step pays for it.
+    is that of the maxima of 10 values each (of 5, where it gains 5% of the device within 50), and must be steady.
+    Growing allocator retries are a WARN: the device is full, and every step pays for it.
     """
 
     id: ClassVar[str] = "sys.memory"
@@ -174,32 +156,25 @@ class Memory(Detector):
             if series.top is None or x > series.top.value:
                 series.top = series.last
             series.highest = max(series.highest, x)
-            if not series.buffer:
-                series.begin_at = series.last
-            series.buffer.append(x)
             if capacity is not None:
                 series.level.take(series.last, x / capacity, rows[i], found)
-            if len(series.buffer) >= BLOCK_VALUES:
-                series.begun.append(series.begin_at or series.last)
-                series.steps.append(steps[i])
-                series.tops.append(max(series.buffer))
-                series.buffer.clear()
-                if capacity is not None:
-                    self._creep(series, frame, rows[i], x, capacity, found)
+            if series.take(series.last, x, capacity) and capacity is not None:
+                self._creep(series, frame, rows[i], x, capacity, found)
         if changes:
             series.rebase()
 
     def _creep(self, series: _Series, frame: Frame, row: int, x: float, capacity: float, found: Found) -> None:
-        slope = series.slope()
+        rising = series.rising()
+        slope = rising.slope
         at = place(frame, row, x)
         total = number_fact(self.facts, "total_steps")
-        left = capacity - series.tops[-1]
+        left = capacity - rising.tops[-1]
         known = series.creep
         until = left / slope if slope > 0 else math.inf
         steps_left = total - at.step if total is not None else math.inf
-        reaches = slope > 0 and until < steps_left and (total is not None or until < at.step - series.steps[0])
+        reaches = slope > 0 and until < steps_left and (total is not None or until < at.step - rising.steps[0])
         if not reaches:
-            if known is not None and slope == 0:
+            if known is not None and slope == 0 and not series.fast.still_gains(capacity):
                 series.creep = None
                 found.append((row, finding("recover", "memory_creep", series.key, known, at, series.creep_words)))
             return
@@ -212,7 +187,7 @@ class Memory(Detector):
         series.creep = severity
         action: Action = "open" if known is None else "grow"
         words, detail = series.creep_words, series.creep_detail
-        first = series.onset() if known is None else None
+        first = rising.onset() if known is None else None
         found.append((row, finding(action, "memory_creep", series.key, severity, at, words, first, detail)))
 
     def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from trainmon.tails.card_memory import card_bytes
 from trainmon.tails.fact_names import FACT_NAMES, PRECISIONS, TEXT_FACTS
 from trainmon.tails.lazy_pattern import lazy
 
@@ -14,7 +15,12 @@ _FACT_OF = {name: (fact, order) for fact, names in FACT_NAMES.items() for order,
 # In a configuration these stand for the length of the run; in a record they may be anything.
 _FACT_OF_CONFIG_ONLY = {"steps": ("total_steps", 90), "iterations": ("total_steps", 91), "iters": ("total_steps", 92)}
 # Names that, repeated in every metric record, tell something fixed about the run.
-_CONSTANT_FACTS = frozenset(("total_steps", "batch_size", "seq_length", "tokens_per_batch", "world_size", "parameters"))
+_CONSTANT_FACTS = frozenset(
+    (
+        *("total_steps", "batch_size", "seq_length", "tokens_per_batch", "world_size", "parameters"),
+        *("gpu_memory_bytes", "max_response_length"),
+    )
+)
 _DEEPSPEED = frozenset(("train_micro_batch_size_per_gpu", "zero_optimization", "zero_allow_untested_optimizer"))
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
 _TEXT_LIMIT = 120
@@ -38,6 +44,15 @@ def fact_of_constant(key: str) -> str | None:
     return fact[0] if fact is not None and fact[0] in _CONSTANT_FACTS else None
 
 
+def fact_value(fact: str, key: str, value: float) -> float:
+    """`value`, told under `key`, in the unit of `fact`: bytes of memory, else as it stands.
+
+    >>> fact_value("gpu_memory_bytes", "gpu-memory-total-gib", 80.0) == 80 * 2**30, fact_value("seq_length", "x", 8.0)
+    (True, 8.0)
+    """
+    return card_bytes(_normal(key), value) if fact == "gpu_memory_bytes" else value
+
+
 def looks_like_config(values: Mapping[str, float | None], texts: Mapping[str, str]) -> bool:
     """Whether a record without a type is a configuration: three or more of its keys are settings' names."""
     return sum(_normal(key) in _FACT_OF for key in (*values, *texts)) >= 3
@@ -57,7 +72,7 @@ def config_facts(values: Mapping[str, float | None], texts: Mapping[str, str]) -
             continue
         place = (key.count("/"), order)
         if fact not in best or place < best[fact][:2]:
-            best[fact] = (*place, value if not isinstance(value, str) else value[:_TEXT_LIMIT])
+            best[fact] = (*place, value[:_TEXT_LIMIT] if isinstance(value, str) else fact_value(fact, key, value))
     if "precision" not in best and (switched := _switched_on(texts)):
         best["precision"] = (0, 0, switched)
     if "batch_size" not in best and any(_normal(key) in _DEEPSPEED for key in (*values, *texts)):

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmon.tails.formats.at_the_end import is_summary, told_end
 from trainmon.tails.formats.cells import KeyTable
-from trainmon.tails.formats.config_facts import config_facts, fact_of_constant, looks_like_config
+from trainmon.tails.formats.config_facts import config_facts, fact_of_constant, fact_value, looks_like_config
 from trainmon.tails.formats.event_words import judged, message_in
 from trainmon.tails.formats.kinds import RecordKind, Role, kind_of
 from trainmon.tails.formats.long_form import long_form
@@ -313,4 +313,4 @@ class ConstantFacts:
         if fact == "total_steps" and step == step and value <= step:
             return
         self._told[key] = value
-        facts.append(Fact(self.source, line_no, fact, value, self.run))
+        facts.append(Fact(self.source, line_no, fact, fact_value(fact, key, value), self.run))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import cut, result, run
+from tests.monitor.detectors.harness import cut, part, result, run
 from tests.monitor.detectors.synthetic import (
     SHARE,
     TIME,
     TPS,
     RunSpec,
     healthy,
+    noise,
     ramped,
     scaled,
     with_columns,
@@ -97,6 +98,30 @@ def test_memory_that_creeps_to_its_end_is_a_warning_and_a_jump_is_not() -> None:
     assert "out of memory in about" in told.loud[0].what
     assert run(Memory, [scaled(frame, SHARE, 1000, 1e9, 1.15)], facts).loud == []
     assert run(Memory, [frame], facts).loud == []
+
+
+@pytest.mark.parametrize("cadence", [1, 10, 100])
+def test_memory_that_creeps_to_its_end_in_a_few_hundred_values_is_told_while_there_is_room(cadence: int) -> None:
+    n, begin, full = 800, 400, 600
+    rng = np.random.default_rng(22)
+    share = 0.6 * np.exp(rng.normal(0, 0.005, n)) + 0.4 * np.clip((np.arange(n) - begin) / (full - begin), 0, 1)
+    frame = with_columns(healthy(RunSpec(steps=n * cadence, seed=22, cadence=cadence)), {SHARE: np.minimum(share, 1)})
+    facts = {"total_steps": 1.25 * n * cadence}
+    half_way = part(frame, 0, (begin + full) // 2)
+    told = [e for e in run(Memory, [half_way], facts).loud if e.kind == "memory_creep"]
+    assert [(e.recovered, abs(e.first_step / cadence - begin) <= 25) for e in told] == [(False, True)]
+    assert run(Memory, [part(frame, 0, begin)], facts).loud == []
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "autocorrelated", "heavy"])
+def test_memory_that_swings_widely_or_fills_the_allocators_pools_does_not_creep(kind: str) -> None:
+    rng = np.random.default_rng(23)
+    frame = healthy(RunSpec(steps=3000, seed=23))
+    swings = np.clip(0.5 * np.exp(8 * noise(kind, 3000, rng)), 0, 0.89)
+    pools = 0.7 - 0.5 * np.exp(-np.arange(3000) / 20) + 0.1 * noise(kind, 3000, rng)
+    for share in (swings, pools):
+        told = run(Memory, [with_columns(frame, {SHARE: share})], {"total_steps": 40_000.0})
+        assert [e.kind for e in told.loud] == []
 
 
 @pytest.mark.parametrize(("factor", "severity"), [(1.25, Severity.WARN), (1.31, Severity.FAIL)])
