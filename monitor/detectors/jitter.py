@@ -41,6 +41,7 @@ LASTING = 4  # blocks
 HISTORY = 10  # blocks
 SLOW = 1.3  # times the block's median
 OFF = 0.01  # of a period
+BEATS = 10  # a rhythm is new when so many of its beats, and 4 blocks, were missing before it
 FEWEST, MOST = 3, 20  # slow values of a block that may be a rhythm
 
 
@@ -48,7 +49,7 @@ class Jitter(Detector):
     """Scatter (inter-quartile range over median) of 50 values 3x its own level and above 5%, 4 blocks long: WARN.
 
     A slow value (1.3x the median) every n steps, in 4 blocks in a row with the same n, and 20% of the time lost to it:
-    WARN; less, or a rhythm without 10 blocks that had none before it (evaluations, checkpoints), is INFO.
+    WARN; less, or a rhythm that 4 blocks and 10 of its beats before it did not have (evaluations, saving), is INFO.
     """
 
     id: ClassVar[str] = "sys.jitter"
@@ -135,7 +136,8 @@ class Jitter(Detector):
                 beat = FEWEST <= counts[block] <= MOST
                 told = (steps_of[block], table[block], slow[block], float(middle[block]))
                 period, lost = _rhythm(*told) if beat else (0.0, 0.0)
-                self._rhythm(period, lost, first, last, rows[last_at], found)
+                logged = float(steps_of[block][-1] - steps_of[block][0]) / (BLOCK - 1)
+                self._rhythm(period, logged, lost, first, last, rows[last_at], found)
             if last_at + 1 < len(rows):
                 first = place(frame, rows[last_at + 1], values[last_at + 1])
         self.places = [first]
@@ -158,7 +160,10 @@ class Jitter(Detector):
         self.scatter.update(spread)
         fault.calm(last, row, found)
 
-    def _rhythm(self, period: float, lost: float, first: Place, last: Place, row: int, found: Found) -> None:
+    def _rhythm(
+        self, period: float, logged: float, lost: float, first: Place, last: Place, row: int, found: Found
+    ) -> None:
+        """One block's `period` (0: none), in a log of every `logged` steps."""
         fault = self.faults["rhythm"]
         if not period or (self.period and period != self.period):
             self.period = period
@@ -167,7 +172,8 @@ class Jitter(Detector):
                 self.calm_blocks += 1
                 return
         self.period = period
-        is_new = self.calm_blocks >= HISTORY  # a rhythm that was always there is how the run evaluates or saves
+        # A rhythm that was always there is how the run evaluates or saves.
+        is_new = self.calm_blocks >= LASTING and self.calm_blocks * BLOCK * logged >= BEATS * period
         severity = Severity.WARN if is_new and lost >= self.limits["jitter.periodic"] else Severity.INFO
         what = f"a slow step every {period:.15g} steps: {lost:.0%} of the time is lost to it"
         fault.out(first, last, row, what, severity, found)

@@ -271,7 +271,19 @@ class LrSchedule(Detector):
                 f"no warm-up: the learning rate is at its peak {group.peak:.3g} from the first step",
                 f"warm up over 2-5% of the steps (about {max(0.03 * total, 1):,.0f})",
             )
-        return self._short_warmup(group)
+        return self._over_before_the_log(group) or self._short_warmup(group)
+
+    def _over_before_the_log(self, group: _Schedule) -> tuple[str, str] | None:
+        """A log of every n-th step whose first value is the peak: a warm-up was shorter than that, if there was one."""
+        first, spacing = group.first_step, group.second_step - group.first_step
+        total = self._total() or group.last_step
+        if not group.first >= AT_PEAK * group.peak > 0 or not first <= spacing:
+            return None
+        if first >= self.limits["warmup.share"] * total or first >= self.limits["warmup.steps"]:
+            return None
+        what = f"the learning rate is at its peak {group.peak:.3g} in the first value, at step {first:.15g}: "
+        what += f"a warm-up, if there was one, took less than {first / total:.1%} of {total:,.0f} steps"
+        return what, f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps"
 
     def _short_warmup(self, group: _Schedule) -> tuple[str, str] | None:
         total = self._total()

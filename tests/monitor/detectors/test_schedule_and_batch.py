@@ -63,6 +63,18 @@ def test_a_log_that_starts_late_has_no_data_on_warm_up() -> None:
     assert result(run(LrSchedule, [late], {"total_steps": 5000.0})).verdict is Verdict.NO_DATA
 
 
+@pytest.mark.parametrize(("warmup", "said"), [(0, True), (60, True), (3000, False)])
+def test_a_log_of_every_hundredth_step_shows_that_it_begins_at_the_peak(warmup: int, said: bool) -> None:
+    total, every = 100_000, 100
+    t = np.arange(every, total + 1, every)
+    lr = 3e-4 * np.minimum(t / max(warmup, 1), 0.55 + 0.45 * np.cos(np.pi * np.maximum(t - every, 0) / total))
+    frame = healthy(RunSpec(steps=total, seed=40, first_step=every, cadence=every))
+    frame = with_columns(frame, {LR: lr})
+    told = result(run(LrSchedule, [frame], {"total_steps": float(total)}))
+    assert (told.verdict, told.advisory) == ((Verdict.WARN, True) if said else (Verdict.PASS, False))
+    assert ("at its peak 0.0003 in the first value, at step 100" in told.what) == said
+
+
 def test_a_learning_rate_that_is_never_above_zero_is_said() -> None:
     told = result(run(LrSchedule, [schedule(np.zeros(50))], {"total_steps": 5000.0}))
     assert (told.verdict, "nothing is learned" in told.what) == (Verdict.WARN, True)

@@ -17,6 +17,7 @@ from tests.monitor.detectors.synthetic import (
     scaled,
     with_columns,
 )
+from trainmon.monitor.detectors.jitter import Jitter
 from trainmon.monitor.detectors.memory import Memory
 from trainmon.monitor.detectors.step_time import StepTime
 from trainmon.monitor.detectors.straggler import Straggler
@@ -47,6 +48,16 @@ def test_lone_slow_steps_on_a_rhythm_are_learned() -> None:
     assert len(told.episodes) <= 3  # every 250 steps: told until the rhythm is known
     odd = run(StepTime, [scaled(frame, TIME, 3333, 3333, 30.0)])
     assert [e.severity for e in odd.episodes if e.first_step == 3333] == [Severity.INFO]
+
+
+@pytest.mark.parametrize(("calm", "severity"), [(400, Severity.WARN), (150, Severity.INFO), (0, Severity.INFO)])
+def test_a_rhythm_is_new_where_ten_of_its_beats_were_missing(calm: int, severity: Severity) -> None:
+    n = 800
+    beats = np.where((np.arange(n) >= calm) & (np.arange(n) % 8 == 0), 4.0, 1.0)
+    frame = healthy(RunSpec(steps=n * 100, seed=15, cadence=100))
+    times = 0.5 * np.exp(np.random.default_rng(15).normal(0, 0.01, n)) * beats
+    told = run(Jitter, [with_columns(frame, {TIME: times})])
+    assert [(e.kind, e.severity) for e in told.episodes] == [("rhythm", severity)]
 
 
 def test_a_new_batch_size_begins_a_new_level() -> None:
