@@ -18,6 +18,13 @@ _SIZED: Final = ("spike", "co_spike", "level_shift")  # their worst value ends w
 _SUDDEN: Final = ("spike", "co_spike", "nonfinite", "null_loss", "zero_loss", "level_shift")
 _LR: Final = SignalKey("optim.lr")
 _NORM: Final = SignalKey("grad.norm")
+# What these tell of is in the weights, and undone by going back to older ones.
+_IN_THE_WEIGHTS: Final = frozenset(
+    (
+        *("loss.spike", "loss.shift", "loss.drift", "grad.norm", "grad.dead", "moe.balance", "numerics.abs_max"),
+        *("tensor.dead", "update.ratio", "residual.stream", "modality.balance", "rl.health", "output.samples"),
+    )
+)
 _HALF: Final = 0.5  # of the learning rate, after a fault that did not recover: what published runs restarted with
 _LESS: Final = 0.7  # after spikes that recover but keep coming
 _OFTEN: Final = 3
@@ -43,8 +50,9 @@ def actions(
     )
     failed = any(check.verdict is Verdict.FAIL and check.next for check in loud)
     told = [
-        _roll_back(episodes, notes) if failed else "",
+        _roll_back(episodes, notes) if failed else _would_go_back(episodes, notes),
         *_of_the_fault(episodes, notes, facts, series),
+        *_another_threshold(episodes, facts, series),
         *_drain(episodes),
         *_before_memory_ends(episodes, notes),
     ]
@@ -82,6 +90,20 @@ def _roll_back(episodes: Sequence[Episode], notes: Sequence[Note]) -> str:
     )
 
 
+def _would_go_back(episodes: Sequence[Episode], notes: Sequence[Note]) -> str:
+    """The last checkpoint before the first warning that is open and that older weights would not have."""
+    open_ones = [
+        one.first_step
+        for one in episodes
+        if one.check in _IN_THE_WEIGHTS and one.severity is Severity.WARN and not one.recovered and one.origin == "log"
+    ]
+    begun = min(open_ones, default=None)
+    good = [step for step in _saved(notes) if begun is not None and step < begun]
+    if begun is None or not good:
+        return ""
+    return f"Should it stay so: the checkpoint saved at step {max(good):.15g} is the last before step {begun:.15g}"
+
+
 def _of_the_fault(
     episodes: Sequence[Episode],
     notes: Sequence[Note],
@@ -91,7 +113,8 @@ def _of_the_fault(
     """Data to skip, learning rate and clip threshold to try, for faults of the loss and the gradients."""
     mine = [one for one in episodes if one.check in _LOSS_CHECKS and one.origin == "log" and "ended" not in one.detail]
     # A loss that is no longer logged says nothing of learning rates.
-    bad = [one for one in mine if one.severity is Severity.FAIL and not one.recovered and one.kind != "vanished"]
+    failed = [one for one in mine if one.severity is Severity.FAIL and one.kind != "vanished"]
+    bad = [one for one in failed if not one.recovered or one.kind == "nonfinite"]
     spikes = [one for one in mine if one.severity >= Severity.WARN and one.kind in ("spike", "co_spike")]
     if not bad and len(spikes) < _OFTEN:
         return []
@@ -152,6 +175,24 @@ def _clip(left: Episode, facts: Mapping[str, float | str], series: Mapping[Signa
     instead = f" in place of {now:.3g}" if now is not None else ""
     where = f"before step {left.first_step:.15g}"
     return f"Clip the gradient norm at {clip:.2g}{instead}: {where} nine norms in ten lay below"
+
+
+def _another_threshold(
+    episodes: Sequence[Episode], facts: Mapping[str, float | str], series: Mapping[SignalKey, SeriesView]
+) -> list[str]:
+    """Where clipping has become the rule: the threshold that one norm in ten would pass as they are now."""
+    view, known = series.get(_NORM), facts.get("clip_threshold")
+    open_ones = [one for one in episodes if one.check == "grad.clip_rate" and not one.recovered]
+    if view is None or not open_ones:
+        return []
+    since = min(open_ones, key=lambda one: one.first_step)
+    where = (view.steps >= since.first_step) & (view.attempts == since.attempt) & np.isfinite(view.values)
+    norms = view.values[where][-_NORM_VALUES:]
+    if len(norms) < _FEWEST_NORMS:
+        return []
+    now = f", now {known:.3g}" if isinstance(known, (int, float)) and known > 0 else ""
+    clip = f"a clip threshold of {np.quantile(norms, _CLIP_QUANTILE):.2g}{now}"
+    return [f"If the norms since step {since.first_step:.15g} are sound: {clip}, would again clip one step in ten"]
 
 
 def _drain(episodes: Sequence[Episode]) -> list[str]:

@@ -325,6 +325,11 @@ class LossNonFinite(Detector):
                     "stop: the weights are probably lost. Go back to the last checkpoint before it; with fp16 check "
                     "the loss scale or use bf16, lower the learning rate, and look at the data of those steps"
                 )
+                if all(episode.recovered for episode in view.episodes):
+                    advice = (
+                        "the loss came back: see whether those steps were skipped, look at their data, and lower the "
+                        "learning rate if more come; go back to the last checkpoint before it where it is worse"
+                    )
             if all(episode.kind == "vanished" for episode in view.episodes):
                 advice = "see why the loss is no longer logged: until it is, nothing tells whether the run learns"
             return result(self, verdict, tell(view.episodes), f"{self.good:,} finite values", advice, used)

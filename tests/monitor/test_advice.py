@@ -52,6 +52,31 @@ def test_norms_that_already_run_away_say_nothing_of_where_to_clip() -> None:
     assert clip.startswith("Clip the gradient norm at 0.39: before step 603 "), clip
 
 
+def test_a_loss_that_was_nan_and_came_back_is_not_called_lost() -> None:
+    lost = [train(step, math.nan, grad_norm=0.3, lr=3e-4) for step in range(600, 604)]
+    told = advised([*map(healthy, range(1, 600)), *lost, *map(healthy, range(604, 900))], 500)
+    assert told[0].startswith("Roll back to the checkpoint saved at step 500")
+    assert "Try a learning rate of 0.00015 (0.5 times the 0.0003 at step 600)" in told
+    assert any(line.startswith("The loss came back") for line in told)
+    assert not any("weights are probably lost" in line for line in told)
+
+
+def test_a_warning_that_stays_names_the_checkpoint_before_it() -> None:
+    worse = [train(step, 2.25 + 0.01 * (step * 7 % 5), grad_norm=0.35, lr=3e-4) for step in range(600, 900)]
+    told = advised([*map(healthy, range(1, 600)), *worse], 250, 500, 750)
+    assert told[0] == "Should it stay so: the checkpoint saved at step 500 is the last before step 600"
+    assert not any(line.startswith("Should") for line in advised([*map(healthy, range(1, 600)), *worse]))
+
+
+def test_a_clip_rate_that_rose_names_the_threshold_that_fits() -> None:
+    clipped = [
+        train(step, 2.0 + 0.01 * (step % 5), grad_norm=1.1 + 0.01 * (step % 10), lr=3e-4) for step in range(600, 2500)
+    ]
+    told = advised([Line(fact=("clip_threshold", 1.0)), *map(healthy, range(1, 600)), *clipped])
+    (line,) = [line for line in told if line.startswith("If the norms since step ")]
+    assert line.endswith("are sound: a clip threshold of 1.2, now 1, would again clip one step in ten")
+
+
 def test_without_a_checkpoint_nothing_is_said_of_data() -> None:
     told = advised([*map(healthy, range(1, 600)), *map(broken, range(600, 900))])
     assert not [line for line in told if "checkpoint saved" in line or "skip the data of step" in line]
