@@ -34,6 +34,7 @@ from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.watched import REJUDGE_S, WatchedRun, unjudged
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
+from trainmon.tails.give_way import KEYS
 from trainmon.tails.intake import Intake, IntakeItem
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.status import ways_of
@@ -128,6 +129,7 @@ class Monitor:
         self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         self._attended: frozenset[str] | None = None
         self._pace = Pace()
+        self._records = 0
         self._on_new: Callable[[], None] | None = None
         self._blank: RunSnapshot | None = None
         self._stopping = threading.Event()
@@ -230,6 +232,7 @@ class Monitor:
         while items := self._intake.get(timeout_s):
             timeout_s = 0.0
             for item in items:
+                KEYS.give()
                 self._take(item)
             if self._clock.monotonic() >= deadline:
                 return
@@ -258,6 +261,7 @@ class Monitor:
         try:
             self._tell_attempt(item.path, watched)
             watched.take(item)
+            self._records += sum(map(len, item.update.parsed.blocks))
         except Exception as error:  # the top of one run's work: it says so, the others go on
             watched.fail(error)
         for label, other in watched.others.items():
@@ -316,7 +320,8 @@ class Monitor:
         """Has the readers look as closely at each file as somebody looks at its run."""
         if self._attended is None:
             return
-        interval_s = self._pace.note(now_s, is_busy=not all(run.is_read for run in self._runs.values()))
+        is_busy = not all(run.is_read for run in self._runs.values())
+        interval_s = self._pace.note(now_s, is_busy=is_busy, records=self._records)
         for name, run in self._runs.items():
             sharing = len(self._attended) if name in self._attended else len(self._runs)
             run.rejudge_s = min(max(REJUDGE_S, run.judging_s * sharing / JUDGING_SHARE), _LONGEST_REJUDGE_S)
@@ -333,6 +338,7 @@ class Monitor:
         for name, watched in self._runs.items():
             is_due = with_others or self._is_attended(name)
             if (is_due and (watched.dirty or watched.looks_else())) or name not in self._snapshots:
+                KEYS.give()
                 self._snapshots[name] = self._snapshot(name, watched)
         fleet = FleetSnapshot(
             tuple(self._snapshots.values()),

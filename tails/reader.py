@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.fstype import Mount
+from trainmon.tails.give_way import KEYS
 from trainmon.tails.ingest import Detect
 from trainmon.tails.inherited import owner_of
 from trainmon.tails.opening import NotRegular, close, explain, open_regular, show
@@ -216,6 +217,7 @@ class Reader(threading.Thread):
         for path in list(self._backlog):
             if self._stop_event.is_set():
                 return
+            KEYS.give()
             del self._backlog[path]
             source = self._sources.get(path)
             if source is not None and self._serve(source, budget):

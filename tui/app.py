@@ -22,6 +22,7 @@ from textual.widgets import Input
 
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
+from trainmon.tails.give_way import KEYS
 from trainmon.tails.text import printable
 from trainmon.tui.answer import Answer
 from trainmon.tui.chart_view import ChartView
@@ -187,9 +188,16 @@ class TrainmonApp(OpeningApp):
 
     async def on_event(self, event: events.Event) -> None:
         """A key acts before the next one is looked at, so that what is typed behind it goes where it leads."""
-        if isinstance(event, events.Key) and not event.is_forwarded and await self._act_on(event):
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
             return
-        await super().on_event(event)
+        KEYS.ask()
+        try:
+            if not await self._act_on(event):
+                await super().on_event(event)
+        finally:
+            if self.screen_stack:
+                self.screen.call_after_refresh(KEYS.done)  # once the answer is drawn
 
     async def _act_on(self, event: events.Key) -> bool:
         """Does what the key means on a screen of ours; False where it is bound to nothing."""
