@@ -153,7 +153,7 @@ class LrSchedule(Detector):
         # A rise to a value that was passed before is a jump; a new highest value belongs to the warm-up, unless the
         # rate had reached its height long before.
         highest = np.maximum.accumulate(np.concatenate([[group.peak], lr[:-1]]))
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             rises = (before > 0) & (lr > JUMP * before)
             jumps = rises & (((lr <= highest * 1.001) & (before < 0.5 * highest)) | (lr > highest * 1.001))
         for i in np.flatnonzero(jumps).tolist():

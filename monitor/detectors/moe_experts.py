@@ -37,6 +37,8 @@ class Experts:
         self.most_dead = 0
         self.opened = False
         self.severity = Severity.WARN
+        self.what = ""
+        self.last: Place | None = None  # where experts were dead last, while that is open
         self.hot = HotExpert(self.where, limits)
         self.attempt: int | None = None
 
@@ -108,6 +110,7 @@ class Experts:
                 found.append((row, finding("recover", "dead_experts", self.key, self.severity, at, "")))
             self.opened, self.severity = False, Severity.WARN
             return
+        self.last = at
         severity = Severity.FAIL if len(dead) >= self.fail * experts and len(dead) > 1 else Severity.WARN
         if self.opened and severity <= self.severity:
             return
@@ -115,14 +118,18 @@ class Experts:
         named = ", ".join(sorted(dead, key=lambda name: (len(name), name))[:NAMED])
         more = ", ..." if len(dead) > NAMED else ""
         what = f"{len(dead)} of {experts} experts{self.where} ({named}{more}) under {self.share:.0%} of the mean load "
-        what += f"for {self.steps:.15g} steps"
+        self.what = f"{what}for {self.steps:.15g} steps"
         action: Action = "grow" if self.opened else "open"
         self.opened = True
-        found.append((row, finding(action, "dead_experts", self.key, self.severity, at, what, first=first)))
+        found.append((row, self._said(action, at, first)))
+
+    def _said(self, action: Action, at: Place, first: Place | None = None) -> Finding:
+        return finding(action, "dead_experts", self.key, self.severity, at, self.what, first=first)
 
     def finish(self) -> Iterable[Finding]:
-        """An open hot expert reaches to its last value."""
-        return self.hot.finish()
+        """Open faults reach to their last value."""
+        dead = [self._said("grow", self.last)] if self.opened and self.last is not None else []
+        return [*dead, *self.hot.finish()]
 
 
 class HotExpert:

@@ -42,6 +42,7 @@ def test_experts_without_load(dead: int, severity: Severity) -> None:
         extra[SignalKey("moe.load", (("expert", str(i)), ("layer", "0")))][300:] = 0.0
     told = run(MoeBalance, [healthy(RunSpec(steps=800, extra=extra))], moe=True)
     assert [(e.kind, e.first_step, e.severity) for e in told.loud] == [("dead_experts", 301, severity)]
+    assert told.loud[0].last_step == 800
 
 
 def test_a_dense_run_has_no_experts_to_judge() -> None:

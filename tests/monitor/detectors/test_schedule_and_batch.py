@@ -75,6 +75,11 @@ def test_a_log_of_every_hundredth_step_shows_that_it_begins_at_the_peak(warmup: 
     assert ("at its peak 0.0003 in the first value, at step 100" in told.what) == said
 
 
+def test_a_learning_rate_next_to_the_largest_number_is_read() -> None:
+    told = result(run(LrSchedule, [schedule(np.array([8.9e307, 0.0, 1e308]))], {}))
+    assert told.what.startswith("peak 1e+308 at step 3")
+
+
 def test_a_learning_rate_that_is_never_above_zero_is_said() -> None:
     told = result(run(LrSchedule, [schedule(np.zeros(50))], {"total_steps": 5000.0}))
     assert (told.verdict, "nothing is learned" in told.what) == (Verdict.WARN, True)
