@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from operator import is_
 from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Final
@@ -124,6 +123,7 @@ class Monitor:
             self._clock, lambda run, stretch: self._ask(_Request(run, lambda found: found.show_stretch(stretch)))
         )
         self._snapshots: dict[str, RunSnapshot] = {}
+        self._told_read: set[str] = set()  # of which there was a snapshot since their histories were read
         self._engines: dict[str, RunEngine] = {}
         self._on_record = on_record
         self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
@@ -253,8 +253,8 @@ class Monitor:
         return max(self._due_at_s, self._others_at_s) if is_dirty else math.inf
 
     def _is_attended(self, name: str) -> bool:
-        """Whether news of the run is told at once; so it is while its history is read."""
-        return self._attended is None or name in self._attended or not self._runs[name].is_read
+        """Whether news of the run is told at once; so it is until its whole history was told."""
+        return self._attended is None or name in self._attended or name not in self._told_read
 
     def _take(self, item: IntakeItem) -> None:
         watched = self._run(item.run_name)
@@ -340,6 +340,8 @@ class Monitor:
             if (is_due and (watched.dirty or watched.looks_else())) or name not in self._snapshots:
                 KEYS.give()
                 self._snapshots[name] = self._snapshot(name, watched)
+                if watched.is_read:
+                    self._told_read.add(name)
         fleet = FleetSnapshot(
             tuple(self._snapshots.values()),
             problems=(
@@ -352,7 +354,7 @@ class Monitor:
             taken_at=self._clock.wall(),
             reading=not is_scanned or not all(run.is_read for run in self._runs.values()),
         )
-        if not _says_the_same(fleet, self._latest):
+        if not fleet.says_as(self._latest):
             self._tell(fleet)
 
     def _know(self, files: RunFiles) -> None:
@@ -391,10 +393,3 @@ class Monitor:
                 return watched.snapshot(live=True)
             told = replace(last, problems=(watched.failure, *last.problems), revision=last.revision + 1)
             return unjudged(told, watched.failure)
-
-
-def _says_the_same(fleet: FleetSnapshot, before: FleetSnapshot) -> bool:
-    """Whether nothing but the time differs; runs are compared by identity."""
-    same_runs = len(fleet.runs) == len(before.runs) and all(map(is_, fleet.runs, before.runs))
-    told = (fleet.problems, fleet.status, fleet.reading)
-    return same_runs and told == (before.problems, before.status, before.reading)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import StrEnum
+from operator import is_
 
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Verdict
 from trainmon.monitor.frame import SignalKey
@@ -221,3 +222,9 @@ class FleetSnapshot:
     status: str = ""
     taken_at: float = 0.0
     reading: bool = False
+
+    def says_as(self, before: FleetSnapshot) -> bool:
+        """Whether nothing but the time differs; runs are compared by identity."""
+        same_runs = len(self.runs) == len(before.runs) and all(map(is_, self.runs, before.runs))
+        told = (self.problems, self.status, self.reading)
+        return same_runs and told == (before.problems, before.status, before.reading)

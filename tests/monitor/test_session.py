@@ -409,3 +409,30 @@ def test_runs_that_nobody_looks_at_are_told_of_as_well(start: Start, tmp_path: P
     for log in logs:
         append(log, rows(51, 51))
     wait(session, lambda fleet: [run.last_step for run in fleet.runs] == [51, 51])
+
+
+class _NextYear:
+    """As seldom as can be."""
+
+    interval_s = 1e9
+
+    def note(self, now_s: float, *, is_busy: bool, records: int) -> float:
+        del now_s, is_busy, records
+        return self.interval_s
+
+
+def test_that_a_history_is_read_is_told_at_once(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Pace", _NextYear)
+    monkeypatch.setattr(Monitor, "start", _started_looked_over)
+    log = tmp_path / "metrics.jsonl"
+    log.write_bytes(rows(1, 50))
+    wait(start(log), reached(50))
+
+
+_start = Monitor.start
+
+
+def _started_looked_over(session: Monitor) -> None:
+    """As a list does that has come up before anything is read."""
+    session.attend(frozenset())
+    _start(session)
