@@ -67,7 +67,7 @@ def main() -> None:
             screen.read_for(35.0)  # files that grew lately are looked at more often
             told("idle, list of runs", screen, seconds)
             writers.start()
-            screen.read_for(3.0)
+            screen.read_for(12.0)  # how often a list is told anew is found out in some seconds
             told("20 x 1 line/s, list of runs", screen, seconds)
             screen.send("\r")
             screen.read_for(3.0)
