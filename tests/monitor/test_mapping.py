@@ -107,6 +107,12 @@ def test_a_lone_rank_speaks_for_the_run_and_two_do_not() -> None:
     assert {str(mapped.key) for mapped in both.values()} == {"loss.rank{rank=0}", "loss.rank{rank=1}"}
 
 
+@pytest.mark.parametrize("name", ["length", "empty", "repetition", "distinct", "gibberish"])
+def test_measures_of_samples_are_read_by_the_names_of_their_signals(name: str) -> None:
+    for key in (f"sample/{name}", f"sample.{name}", f"sample_text/{name}" if name != "distinct" else "sample/distinct"):
+        assert map_key(key).key.signal == f"sample.{name}"
+
+
 def test_every_alias_names_a_signal_of_the_table() -> None:
     table = aliases()
     named = {signal for _, signal in table.exact.values()} | {signal for _, signal, _ in table.patterns}
