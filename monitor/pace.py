@@ -45,7 +45,9 @@ class Pace:
         """The interval from `now_s` on. `is_busy`: histories are being read, which has its own measure; `records`: that
         were read so far."""
         if is_busy or self._seen is None:
-            self._seen, self._counted = (now_s, self._used_s()), (now_s, records)
+            # What they took since the last look does not count either.
+            self._seen = None if is_busy else (now_s, self._used_s())
+            self._counted = (now_s, records)
             return self.interval_s
         self._count(now_s, records)
         passed_s = now_s - self._seen[0]

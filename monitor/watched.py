@@ -28,11 +28,9 @@ from trainmon.tails.text import printable
 
 _KEPT_LINES = 2000
 _SAME_MTIME_S = 1.0  # ages are measured at different moments
-# Ages are shown in whole seconds.
-_LEAST_AGE_S = 1.0
+_LEAST_AGE_S = 1.0  # ages are shown in whole seconds
 _NEARLY = 0.999
-# A row may be expected in so many seconds.
-_ROW_S = 3.0
+_ROW_S = 3.0  # a row may be expected in so many seconds
 # Verdicts are worked out at least so often; at once when anything is found. Numbers are shown as they come.
 REJUDGE_S = 0.9
 
@@ -80,8 +78,7 @@ class WatchedRun:
         self._has_new_rows = False  # since it was judged
         self._places: dict[str, StepIndex] = {}
         self._stretch: Stretch | None = None
-        self._judged_events: tuple[int, ...] = ()
-        self._judged_problems: tuple[str, ...] = ()
+        self._judged: tuple[object, ...] = ()
 
     @property
     def engine(self) -> RunEngine:
@@ -335,7 +332,7 @@ class WatchedRun:
                 with_scores=with_scores,
             )
             return unjudged(self._as_read(self._last), self.failure)
-        self._judged_at_s, self._judged_events, self._judged_problems = now, engine.events, self.told_problems()
+        self._judged_at_s, self._judged = now, self._signs(engine)
         self._has_new_rows = False
         self._looks_else_at_s = self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
         began_s = thread_time()
@@ -346,7 +343,7 @@ class WatchedRun:
             pulse,
             live=live,
             progress=self.progress,
-            problems=self._judged_problems,
+            problems=self.told_problems(),
             revision=self.revision,
             log_context=self.log_context,
             log_context_for=self.log_context_for,
@@ -378,9 +375,12 @@ class WatchedRun:
             now < self._stands_until_s()
             and self._last.live
             and self._last.state is State.RUNNING
-            and engine.events == self._judged_events
-            and self.told_problems() == self._judged_problems
+            and self._signs(engine) == self._judged
         )
+
+    def _signs(self, engine: RunEngine) -> tuple[object, ...]:
+        """What, once it is another, has the run judged anew at once."""
+        return engine.events, self.told_problems(), self.is_read
 
 
 def unjudged(made: RunSnapshot, failure: str) -> RunSnapshot:

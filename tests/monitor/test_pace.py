@@ -56,3 +56,6 @@ def test_reading_histories_does_not_count() -> None:
     load = Load(per_round_s=5.0)
     before = load.pace.interval_s
     assert load.run(60, is_busy=True) == before
+    load.per_round_s = 0.0
+    load.used_s += 0.9  # the last of them
+    assert load.pace.note(60.0, is_busy=False) == before

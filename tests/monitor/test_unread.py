@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.tails.clocks import FakeClock
 from tests.tui import sample
 from trainmon.monitor.blank import blank_run
+from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.session import Monitor
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.monitor.unread import while_read
 from trainmon.monitor.watched import WatchedRun
 from trainmon.tails.clock import SystemClock
+from trainmon.tails.reader import IntakeItem
+from trainmon.tails.tail import Tail
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.NO_DATA, Verdict.NOT_APPLICABLE])
@@ -47,6 +51,24 @@ def test_a_run_that_nothing_came_of_is_told_without_an_engine_of_its_own() -> No
     told = watched.snapshot_as(blank, "a", "a")
     assert (told.name, told.verdict, told.progress) == ("a", Verdict.NO_DATA, 0.0)
     assert [file.path for file in told.files] == ["a/train.log"]
+
+
+def test_what_is_read_to_its_end_is_judged_by_all_of_it_at_once(tmp_path: Path) -> None:
+    log, clock = tmp_path / "train.log", FakeClock()
+    log.write_text("".join(f"step {step} | loss {3 - step / 1000:.4f}\n" for step in range(1, 601)), encoding="utf-8")
+    tail = Tail(log, clock=clock)
+    watched = WatchedRun(lambda *_: RunEngine("run", str(log), clock=clock), clock)
+    watched.expect([str(log)])
+    while not watched.is_read:
+        update = tail.poll(4096)
+        watched.take(IntakeItem("run", str(log), update, tail.status()))
+        watched.settle()
+        told = watched.snapshot(live=True)
+    whole = RunEngine("run", str(log), clock=clock)
+    whole.feed(str(log), Tail(log, clock=clock).poll().parsed)
+    whole.settle()
+    spikes = {check.id: check.what for check in whole.checks()}["loss.spike"]
+    assert {check.id: check.what for check in told.checks}["loss.spike"] == spikes
 
 
 def test_many_runs_are_all_listed_and_all_read(tmp_path: Path) -> None:
