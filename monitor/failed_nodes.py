@@ -8,6 +8,7 @@ from typing import Final
 
 from trainmon.monitor.slurm.hostlist import expanded
 from trainmon.monitor.snapshot import RunSnapshot, State
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.opening import NotRegular, open_regular
 
 _BROKEN: Final = (State.CRASHED, State.NODE_FAIL, State.HUNG, State.OOM)
@@ -16,7 +17,7 @@ _END_BYTES: Final = 1 << 16
 _NAME: Final = r"([A-Za-z][\w.-]{0,100})"
 _ROOT_CAUSE: Final = "Root Cause (first observed failure)"  # of torchrun's report; the failures above it followed
 _SAYS: Final = tuple(
-    re.compile(pattern, re.MULTILINE)
+    lazy(pattern, re.MULTILINE)
     for pattern in (
         rf"^\W*host\s{{0,20}}: {_NAME}\s*$",  # torchrun
         rf"^srun: error: {_NAME}: tasks? \d",  # Slurm, without its accounting

@@ -98,6 +98,8 @@ def without_rank(text: str) -> Parts | None:
     >>> without_rank("node 1 rank 3 loss").labels
     {'rank': '1.3'}
     """
+    if not _has_digit(text):
+        return None
     node, found = _NODE.search(text), _RANK.search(text)
     number = "" if node is None else str(int(node["number"]))
     if found is not None:
@@ -119,6 +121,8 @@ def of_part(text: str) -> tuple[str, dict[str, str]] | None:
     >>> of_part("expert 07 load"), of_part("blocks 12 attn out/rms"), of_part("l2 norm/grad")
     (('moe.load', {'expert': '7'}), ('tensor.rms', {'layer': '12', 'site': 'attn out'}), None)
     """
+    if not _has_digit(text):
+        return None
     labels: dict[str, str] = {}
     rest = text[:_LONGEST]
     for name, pattern in (("layer", _LAYER), ("expert", _EXPERT)):
@@ -143,7 +147,12 @@ def of_part(text: str) -> tuple[str, dict[str, str]] | None:
 
 def has_part(text: str) -> bool:
     """Whether the key names a layer or an expert."""
-    return _LAYER.search(text) is not None or _EXPERT.search(text) is not None
+    return _has_digit(text) and (_LAYER.search(text) is not None or _EXPERT.search(text) is not None)
+
+
+def _has_digit(text: str) -> bool:
+    """What has none names no rank, layer or expert."""
+    return any(map(str.isdigit, text))
 
 
 def _named(rest: str, words: dict[str, str]) -> tuple[str, str]:

@@ -6,8 +6,9 @@ import gc
 import sys
 from contextlib import suppress
 
-# New objects between two looks for cycles: hundreds of modules are imported, of which none leaves any.
-_RARELY = 50_000
+# New objects between two looks for cycles: hundreds of modules are imported, of which none leaves any, and a short
+# command ends before there is one. Live sessions look for them more often.
+_RARELY = 250_000
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _WIDTH = 78  # of a help page
+_LIVE = 50_000  # new objects between two looks for cycles
 _JUDGED = """\b
 Exit status: 0 judged, no FAIL; 1 at least one FAIL (or WARN with --strict);
 2 wrong usage, or nothing could be judged; 130 interrupted."""
@@ -130,6 +132,11 @@ def keep_history(runs: Iterable[RunSnapshot]) -> None:
         History().record(runs, SystemClock().wall())
     except HistoryError as error:
         say_problems_of([str(error)])
+
+
+def look_for_cycles() -> None:
+    """For what runs for weeks: objects that hold each other are found sooner than those of a short command."""
+    gc.set_threshold(_LIVE)
 
 
 @contextmanager

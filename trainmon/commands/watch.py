@@ -13,7 +13,7 @@ import click
 
 from trainmon.commands import completing
 from trainmon.commands.alert_options import alert_options, config_of_user, wanted_by
-from trainmon.commands.common import epilog, fail, keep_history, say_problems_of, stop_printing
+from trainmon.commands.common import epilog, fail, keep_history, look_for_cycles, say_problems_of, stop_printing
 from trainmon.commands.jobs import job_options, job_watch_of, require_process
 from trainmon.commands.options import history_option, limit_options, limits_of, quiet_option
 from trainmon.commands.reach import ssh_options
@@ -89,6 +89,7 @@ def watch(
     require_process(pid)
     jobs = partial(job_watch_of, no_slurm, pid)
     if headless:
+        look_for_cycles()
         from trainmon.monitor.headless import run_headless
         from trainmon.monitor.sinks.base import SinkError
 
@@ -147,6 +148,7 @@ def show(
     given the runs as they were at last; `config`: the user's, read where it is not given; `alerts`: who is told of
     what; `awaited`: what to say while no run is there, where some are sure to come."""
     set_pace()
+    look_for_cycles()
     from trainmon.monitor.late_session import LateMonitor
 
     stdin_fd = 0
