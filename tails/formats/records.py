@@ -217,6 +217,10 @@ class RecordReader:
         at = self.step if step is None else step
         self.parsed.notes.append(Note(self.source, line_no, offset, kind, text[:_TEXT_LIMIT], at, run=self.run.label))
 
+    def note_of_place(self, kind: NoteKind, text: str, offset: int, line_no: int) -> None:
+        """Records an event of a line alone: no step, no run, where which rows stand before it is not settled yet."""
+        self.parsed.notes.append(Note(self.source, line_no, offset, kind, text[:_TEXT_LIMIT], None))
+
     def echo(self, rank: float | None, step: float) -> str:
         """The label of a record whose `rank` repeats at `step` what the first rank to speak reports; else ""."""
         if rank is None or step != step or rank != rank or rank != rank // 1 or not 0 <= rank < _MOST_RANKS:
