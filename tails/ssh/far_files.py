@@ -58,23 +58,29 @@ def use_threads():
         LOCK.append(threading.Lock())
 
 
-def send(kind, number, payload):
-    # type: (bytes, int, bytes) -> None
+def send(kind, number, payload, body=b""):
+    # type: (bytes, int, bytes, bytes) -> None
     if LOCK:  # a program that was asked for answers from a thread of its own
         with LOCK[0]:
-            write(kind, number, payload)
+            write(kind, number, payload, body)
     else:
-        write(kind, number, payload)
+        write(kind, number, payload, body)
 
 
-def write(kind, number, payload):
-    # type: (bytes, int, bytes) -> None
-    view = memoryview(kind + b" %08x %08x\n" % (number, len(payload)) + payload)
-    while len(view):
+def write(kind, number, payload, body):
+    # type: (bytes, int, bytes, bytes) -> None
+    # What is long is not copied to stand behind its header.
+    rest = [memoryview(kind + b" %08x %08x\n" % (number, len(payload) + len(body)) + payload), memoryview(body)]
+    while rest:
         try:
-            view = view[os.write(1, view) :]
+            done = os.writev(1, rest)
         except BlockingIOError:
             select.select([], [1], [])
+            continue
+        while rest and done >= len(rest[0]):
+            done -= len(rest.pop(0))
+        if rest:
+            rest[0] = rest[0][done:]
 
 
 def told(status):
@@ -329,7 +335,7 @@ class Files:
         is_packed = self.pipe_is_packed and zlib is not None and len(data) >= 16384
         body = zlib.compress(data, 1) if is_packed else data
         words = b"%d " % file.turn + told(status) + b" %d %d %c\n" % (at, len(data), b"z" if is_packed else b"-")
-        send(b"D", file.number, words + body)
+        send(b"D", file.number, words, body)
         if len(data) < CHUNK // 2 or zlib is None:
             return
         now = time.monotonic()

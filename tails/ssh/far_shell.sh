@@ -140,7 +140,7 @@ pour() { # path offset count: so many bytes, with zeros where the file has no mo
   said=
   if [ "$3" -eq 0 ]; then return; fi
   if [ -n "$counts" ]; then
-    said=$(dd if="$1" bs=131072 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock 2>&1 >&3)
+    said=$(dd if="$1" bs=1048576 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock 2>&1 >&3)
     case $said in
     *"$newline$3 byte"*) return ;;
     *records\ out"$newline"*)
@@ -153,7 +153,7 @@ pour() { # path offset count: so many bytes, with zeros where the file has no mo
   else
     {
       if [ -n "$seeks" ]; then
-        dd if="$1" bs=131072 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock
+        dd if="$1" bs=1048576 skip="$2" count="$3" iflag=skip_bytes,count_bytes,fullblock
       else
         tail -c +$(($2 + 1)) -- "$1" | head -c "$3"
       fi

@@ -15,6 +15,8 @@ LEAST_BYTES = 64 << 10
 MOST_BYTES = 16 << 20
 DELAY_S = 0.25
 _MEASURE_S = 0.25
+_GROWS_MEASURE_S = 0.05  # while what comes still grows with the window
+_GROWS = 1.2
 _FIRST_RATE = 2e6  # bytes a second: until a link is measured, it is taken for a thin one
 
 
@@ -27,17 +29,21 @@ class Flow:
         self._measured_at = 0.0
         self._measured = 0
         self._was_behind = False
+        self._grows = True
 
     def share(self, files: Iterable[RemoteFile], read_bytes: int, now: float) -> None:
-        """Measures and sets the windows, four times a second."""
-        if now - self._measured_at < _MEASURE_S:
+        """Measures and sets the windows: often only while the link shows that it gives more."""
+        if now - self._measured_at < (_GROWS_MEASURE_S if self._grows else _MEASURE_S):
             return
         passed_s, self._measured_at = min(now - self._measured_at, 1.0), now
         came, self._measured = read_bytes - self._measured, read_bytes
         known = list(files)
         behind = [file for file in known if file.is_behind]
         if behind and self._was_behind and came > 0 and passed_s < 1.0:
-            self._rate = 0.5 * self._rate + 0.5 * came / passed_s
+            before, self._rate = self._rate, 0.5 * self._rate + 0.5 * came / passed_s
+            self._grows = self._rate > _GROWS * before
+        elif not behind:
+            self._grows = True  # what comes next may be another history, on a link that is faster by now
         self._was_behind = bool(behind)
         if not behind:
             return

@@ -15,6 +15,7 @@ from trainmon.tails.quick_dataclass import dataclass
 
 HEADER_BYTES = 20
 MAX_PAYLOAD_BYTES = 4 << 20
+LONG_BYTES = 64 << 10  # from here on the rest of a packet is read to where it belongs, and not copied there
 
 _HEADER = re.compile(rb"([A-Za-z]) ([0-9a-f]{8}) ([0-9a-f]{8})\n")
 _SPECIAL = re.compile(rb"[^A-Za-z0-9_./+=:,@-]")
@@ -33,6 +34,15 @@ class Frame:
     payload: bytes
 
 
+class _Long:
+    """A long packet of which a part has come: `rest` is the place of what has not, in its payload."""
+
+    def __init__(self, kind: str, number: int, length: int) -> None:
+        self.kind, self.number = kind, number
+        self.payload = bytearray(length)
+        self.rest = memoryview(self.payload)
+
+
 class FrameBuffer:
     r"""Cuts a stream of bytes into packets; holds no more than one packet and what was given last.
 
@@ -45,9 +55,24 @@ class FrameBuffer:
     def __init__(self) -> None:
         self._data = bytearray()
         self._place = 0
+        self._long: _Long | None = None
 
-    def add(self, data: bytes) -> None:
+    def rest(self) -> memoryview | None:
+        """Where the next bytes belong when they are those of a long packet: to be read into, and told by `filled`."""
+        return None if self._long is None else self._long.rest
+
+    def filled(self, count: int) -> None:
+        """So many bytes were read into `rest`."""
+        if self._long is not None:
+            self._long.rest = self._long.rest[count:]
+
+    def add(self, data: bytes | bytearray | memoryview) -> None:
         """Takes in the next bytes."""
+        if self._long is not None:
+            count = min(len(data), len(self._long.rest))
+            self._long.rest[:count] = data[:count]
+            self.filled(count)
+            data = data[count:]
         if self._place:
             del self._data[: self._place]
             self._place = 0
@@ -55,6 +80,11 @@ class FrameBuffer:
 
     def take(self) -> Iterator[Frame]:
         """The packets that are whole. Raises BadAnswer where no packet begins, or one would be too long."""
+        if self._long is not None:
+            if len(self._long.rest):
+                return
+            whole, self._long = self._long, None
+            yield Frame(whole.kind, whole.number, bytes(whole.payload))
         while len(self._data) - self._place >= HEADER_BYTES:
             match = _HEADER.match(self._data, self._place)
             if match is None:
@@ -65,6 +95,12 @@ class FrameBuffer:
                 raise BadAnswer(f"it announced a packet of {length} bytes")
             begin = self._place + HEADER_BYTES
             if len(self._data) < begin + length:
+                if length >= LONG_BYTES:
+                    self._long = _Long(kind, number, length)
+                    came = self._data[begin:]
+                    self._data.clear()
+                    self._place = 0
+                    self.add(came)
                 return
             self._place = begin + length
             yield Frame(kind, number, bytes(memoryview(self._data)[begin : begin + length]))

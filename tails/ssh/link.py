@@ -50,6 +50,7 @@ class Link:
         self._began = clock.monotonic()
         self._ready_within_s = ready_within_s
         self._frames = FrameBuffer()
+        self._spare = bytearray(_READ_BYTES)  # what comes behind a long packet
         self._noise = bytearray()
         self._said = bytearray()
         self._out: deque[bytes] = deque()
@@ -118,16 +119,23 @@ class Link:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def _read(self) -> list[Frame]:
+        rest = self._frames.rest()
         try:
-            data = os.read(self._in_fd, _READ_BYTES)
+            data: bytes | memoryview
+            if rest is None:
+                count = len(data := os.read(self._in_fd, _READ_BYTES))
+            else:
+                count = os.readv(self._in_fd, [rest, self._spare])
+                data = memoryview(self._spare)[: max(count - len(rest), 0)]
+                self._frames.filled(count - len(data))
         except BlockingIOError:
             return []
-        if not data:
+        if not count:
             raise LinkLostError(self._how_it_ended())
-        self.read_bytes += len(data)
+        self.read_bytes += count
         self.heard_at = self._clock.monotonic()
         if not self.side:
-            data = self._after_noise(data)
+            data = self._after_noise(bytes(data))
             if not self.side:
                 return []
         self._frames.add(data)
