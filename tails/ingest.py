@@ -16,6 +16,7 @@ from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.lines import Chunk, LineSplitter
 from trainmon.tails.logpane import LineIndex, LogPane
 from trainmon.tails.record import Note, NoteKind, Parsed
+from trainmon.tails.torn_end import RECENT_BYTES, torn_at
 
 _STRANGE = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
 _NULS = lazy(rb"\0+")
@@ -50,6 +51,7 @@ class Ingest:
         self.unreadable = 0
         self._detect = detect
         self._last_whole = b""  # line or frame
+        self._recent = b""  # the end of what was whole
         self._head: bytearray | None = bytearray()  # all bytes so far, while the format may still change
         self._start = 0  # of the head in the file
         self._look_again_at = 0
@@ -118,7 +120,7 @@ class Ingest:
             finished = Parsed()
             pending = self.splitter.pending
             if is_final or _is_closed_object(pending):
-                self._read_chunks(self.splitter.flush(), finished)
+                self._read_chunks(self.splitter.flush(), finished, is_final=is_final)
             elif is_still and counts_as_whole(pending, self.splitter.offset, self._last_whole):
                 self._read_chunks(self.splitter.flush(b"\r" if self.splitter.is_frame else b"\n"), finished)
             finished.add(self.format.finish())
@@ -192,19 +194,32 @@ class Ingest:
         elif self.is_text:
             self._read_chunks(self.splitter.feed(data), out)
 
-    def _read_chunks(self, chunks: list[Chunk], out: Parsed) -> None:
+    def _read_chunks(self, chunks: list[Chunk], out: Parsed, *, is_final: bool = False) -> None:
         assert isinstance(self.format, LineFormat)
-        if chunks:
-            self._last_whole = last_frame(chunks[-1].data)
         for chunk in chunks:
-            parsed = self.format.feed(chunk.data, chunk.offset, chunk.line_no)
+            data = self._without_torn_end(chunk, out) if is_final else chunk.data
+            parsed = self.format.feed(data, chunk.offset, chunk.line_no)
             self.pane.add(chunk)
             self.pane.learn(parsed)
             self.index.add(chunk)
             out.add(parsed)
+        if chunks:
+            self._last_whole = last_frame(chunks[-1].data)
+            self._recent = (self._recent + chunks[-1].data[-RECENT_BYTES:])[-RECENT_BYTES:]
         self._tell_of_losses(out)
         if self._head is not None:
             out.notes = [note for note in out.notes if self._is_news(note)]
+
+    def _without_torn_end(self, last: Chunk, out: Parsed) -> bytes:
+        """The last line, which had no end, without a number that it ends inside of; `out` is told of that."""
+        line = last.data.rstrip(b"\r\n")
+        at = None if self.label == "jsonl" else torn_at(line, self._recent)  # there such an object is unreadable anyway
+        if at is None:
+            return last.data
+        text = "the last line is not whole: it ends inside a number or before it, which was left out"
+        out.notes.append(Note(self.source, last.line_no, last.offset, NoteKind.UNREADABLE, text))
+        out.unreadable += 1
+        return line[:at] + b"\n"
 
     def _is_news(self, note: Note) -> bool:
         key = (note.offset, note.kind.value, note.text)  # no line number: the frames of a progress bar share theirs

@@ -99,6 +99,11 @@ class Scan:
     others: list[tuple[int, int]] = field(default_factory=list)
 
 
+def is_unit(word: str) -> bool:
+    """Whether `word` is a unit that may stand behind a number: ``ms``, ``tok/s``."""
+    return _UNIT.fullmatch(word) is not None
+
+
 def _unit_at(text: str, end: int, *, keys_first: bool) -> tuple[str, int, bool]:
     """Unit behind a number that ends at `end`, where the unit (or the word) ends, and whether it is a word's part.
 

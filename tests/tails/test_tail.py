@@ -64,7 +64,7 @@ def test_a_budget_is_kept(tmp_path: Path) -> None:
 
 def test_a_truncated_file_restarts_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
-    path.write_bytes(b"1 2.5\n2 2.4\nhold 3 2.3\n4 2")
+    path.write_bytes(b"1 2.5\n2 2.4\nhold 3 2.3\n4 2.2")
     tail, _ = open_tail(path)
     tail.poll()
     path.write_bytes(b"7 1.5\n")
