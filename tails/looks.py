@@ -157,8 +157,8 @@ _WORDS = lazy(
     rb"|number of parameters|[Ll]oading checkpoint|tensor[-_ ]parallel|gradient_accumulation|Epoch \d+|\[rank ?\d+\]"
 )
 _JSON_LOSS = lazy(
-    rb'"[^"\n]{0,80}(?:loss|grad_norm|perplexity|\bppl\b|bpb)[^"\n]{0,60}"\s{0,9}:\s{0,9}[\[{"]?\s{0,40}[-\dnNI]'
-    rb'|"(?:name|key|tag|metric|_name)"[ \t]*:[ \t]*"[^"\n]{0,80}(?:loss|reward)|"log_history"[ \t\r\n]*:',
+    rb'"[^"\n]{0,80}(?:loss|grad_norm|perplexity|\bppl\b|bpb)[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\{\s{0,9}"value"\s{0,9}:|[\[{"])?\s{0,40}[-\dnNI]'
+    rb'|"(?:_?name|key|tag|metric(?:_?name)?)"[ \t]*:[ \t]*"[^"\n]{0,80}(?:loss|reward)|"log_history"[ \t\r\n]*:',
     re.IGNORECASE,
 )
 _JSON_COLUMN = lazy(  # a column or a series of its own: {"lm loss": {"values": ...}}, {"x": {"steps": [...]}}
