@@ -216,7 +216,8 @@ class Sources:
         if own is None:
             return
         if self._merge is not None:
-            self._merge.add(path, batch.attempt, own)
+            stepless = self._sources[path].reader.tracker.stepless
+            self._merge.add(path, batch.attempt, own, is_numbered=stepless)
         else:
             self._core.number_lines(self.step_key == "line")
             self._core.judge(own, batch.attempt, path, listener)

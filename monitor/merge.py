@@ -49,11 +49,16 @@ class _Waiting:
 
 @dataclass(slots=True)
 class _Lane:
-    """One source. `group`: sources of one group run beside each other and share signals."""
+    """One source. `group`: sources of one group run beside each other and share signals.
+
+    `is_numbered`: its records have no step, their numbers stand in for it; `has_loss`: it logs the training loss.
+    """
 
     path: str
     index: int
     group: int = 0
+    is_numbered: bool = False
+    has_loss: bool = False
     front: Position = _START
     queue: list[_Waiting] = field(default_factory=list)
     rows: int = 0
@@ -67,6 +72,7 @@ class Merge:
         self._agreement = Agreement()
         self._owner: dict[tuple[int, SignalKey], str] = {}
         self._counts: dict[tuple[str, SignalKey], int] = {}
+        self._left_out: dict[str, int] = {}
 
     @property
     def waiting(self) -> bool:
@@ -78,8 +84,8 @@ class Merge:
         lane = self._lanes.setdefault(path, _Lane(path, len(self._lanes)))
         lane.group = group
 
-    def add(self, path: str, attempt: int, item: Rows | Note | Fact) -> None:
-        """Puts rows, a note or a fact behind what `path` gave before."""
+    def add(self, path: str, attempt: int, item: Rows | Note | Fact, *, is_numbered: bool = False) -> None:
+        """Puts rows, a note or a fact behind what `path` gave before. `is_numbered`: no row has a step."""
         lane = self._lanes[path]
         start = lane.front[1] if lane.front[0] == attempt else -np.inf
         if isinstance(item, Rows):
@@ -87,6 +93,8 @@ class Merge:
                 return
             place = np.maximum.accumulate(np.concatenate(([start], item.steps)))[1:]
             lane.rows += len(item)
+            lane.is_numbered = is_numbered
+            lane.has_loss |= _LOSS in item.columns
         else:
             place = np.array([start])
         lane.queue.append(_Waiting(attempt, item, place))
@@ -112,12 +120,23 @@ class Merge:
         for lane in self._lanes.values():
             for waiting in self._take(lane, end):
                 if isinstance(waiting.item, Rows):
+                    if self._is_told_by_step(lane):
+                        self._left_out[lane.path] = self._left_out.get(lane.path, 0) + len(waiting.item)
+                        continue
                     taken.setdefault(waiting.attempt, []).append((lane, waiting.item, waiting.place))
                 else:
                     entry = (float(waiting.place[0]), lane.index, lane, waiting.item)
                     said.setdefault(waiting.attempt, []).append(entry)
         for attempt in sorted({*taken, *said}):
             yield from self._attempt(attempt, taken.get(attempt, []), said.get(attempt, []))
+
+    def _is_told_by_step(self, lane: _Lane) -> bool:
+        """Whether the numbers of the lane's records would stand among the steps of a file that logs the loss too."""
+        return (
+            lane.is_numbered
+            and lane.has_loss
+            and any(o.has_loss and not o.is_numbered and o.group == lane.group for o in self._lanes.values())
+        )
 
     @staticmethod
     def _take(lane: _Lane, end: Position) -> list[_Waiting]:
@@ -231,8 +250,12 @@ class Merge:
 
     @property
     def contradictions(self) -> tuple[str, ...]:
-        """What is to be said of files that contradict each other."""
-        return self._agreement.problems({path for (_, key), path in self._owner.items() if key == _LOSS})
+        """What is to be said of files that contradict each other, or whose records cannot be placed."""
+        told = self._agreement.problems({path for (_, key), path in self._owner.items() if key == _LOSS})
+        return told + tuple(
+            f"{path}: {count:,} records without a step are not counted: another file of the run logs the loss by step"
+            for path, count in self._left_out.items()
+        )
 
 
 @dataclass(slots=True)
