@@ -44,7 +44,8 @@ _GRAM: Final = 4
 _FEWEST_GRAMS: Final = 8
 _LONG_WORD: Final = 25
 _MOST_RUNS: Final = 5  # letters, digits and signs in turn
-_NO_VOWEL: Final = lazy(r"[b-df-hj-np-tv-xz]{5,}", re.IGNORECASE)
+# Five or more, signs within counted, and two letters among them.
+_NO_VOWEL: Final = lazy(r"(?=[^a-z]*[a-z][^a-z]*[a-z])[b-df-hj-np-tv-xz#$%&^~|+=@!?\\]{5,}", re.IGNORECASE)
 _RUNS: Final = lazy(r"[^\W\d_]+|\d+|[^\w\s]+|_+")
 
 
@@ -100,7 +101,11 @@ def repetition(units: list[str]) -> float:
 
 
 def _is_odd(word: str) -> bool:
-    """Whether a word is none of any script: broken characters, no vowel, endless, or letters and signs in turn."""
+    """Whether a word is none of any script: broken characters, no vowel, endless, or letters and signs in turn.
+
+    >>> [word for word in ("x#qz$k", "rhythm", "strengths", "x+=b", "=====", "bgh%k|z", "C++17", "npm") if _is_odd(word)]
+    ['x#qz$k', 'bgh%k|z']
+    """
     if any(letter == "\ufffd" or unicodedata.category(letter) in ("Cc", "Co", "Cn", "Cs") for letter in word[:200]):
         return True
     core = word.strip(".,;:!?\"'()[]{}<>*-_`")

@@ -48,6 +48,7 @@ def test_writing_is_neither_empty_nor_repeated_nor_gibberish(text: str) -> None:
         ("好" * 200, "repetition", 0.9),
         ("xkqzt brtwpl \ufffd\ufffd qq}{%4f sdkfjhg wrtplkj zzzxxxccc", "gibberish", 0.7),
         ("a1b2c3d4e5 x9y8z7w6v5u4 \x01\x02 ;;;;{{{{", "gibberish", 0.7),
+        ("xq#zjk v$kwpb %gqx#j pw%$zk", "gibberish", 0.9),
     ],
 )
 def test_collapsed_output_scores_high(text: str, name: str, least: float) -> None:
