@@ -7,6 +7,7 @@ read in bulk.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import field
 
@@ -27,7 +28,8 @@ _CELLS = 1 << 22
 _FEW = 64  # events that are sooner parsed one by one
 _NEW_TEMPLATES = 256  # learnt in one group of events; the rest is parsed one by one
 _PARSED, _IGNORED = -1, -2
-_OTHER_AXIS = " vs "  # Megatron writes "lm loss" and, at the number of samples seen, "lm loss vs samples"
+# Megatron writes "lm loss" and, at the number of samples seen, "lm loss vs samples"; some writers make blanks "_".
+_OTHER_AXIS = re.compile(r"(.+)[ _]vs[ _].*", re.DOTALL)
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -262,8 +264,8 @@ class EventScan:
     def _tag(self, name: str) -> int:
         number = self._tag_ids.get(name)
         if number is None:
-            base, on_other_axis, _ = name.rpartition(_OTHER_AXIS)
-            if on_other_axis and base in self._tag_ids:
+            on_other_axis = _OTHER_AXIS.fullmatch(name)
+            if on_other_axis and on_other_axis[1] in self._tag_ids:
                 return _IGNORED
             number = self._tag_ids[name] = len(self.tags)
             self.tags.append(name)

@@ -209,18 +209,20 @@ def test_a_store_cut_off_at_any_byte_is_the_beginning_of_the_whole() -> None:
         assert not rows or rows[-1][4].items() <= whole[len(rows) - 1][4].items()
 
 
-def test_a_tag_over_another_axis_is_the_same_values_again() -> None:
+@pytest.mark.parametrize("blank", [" ", "_"])  # tensorboardX writes the latter
+def test_a_tag_over_another_axis_is_the_same_values_again(blank: str) -> None:
     """As Megatron writes them: the iteration and the number of samples in turn."""
+    tags = [f"lm{blank}loss", f"lm{blank}loss{blank}vs{blank}samples", "grad-norm", f"grad-norm{blank}vs{blank}samples"]
     data = version() + b"".join(
-        event(step, simple("lm loss", 3.0))
-        + event(step * 512, simple("lm loss vs samples", 3.0))
-        + event(step, simple("grad-norm", 0.5))
-        + event(step * 512, simple("grad-norm vs samples", 0.5))
+        event(step, simple(tags[0], 3.0))
+        + event(step * 512, simple(tags[1], 3.0))
+        + event(step, simple(tags[2], 0.5))
+        + event(step * 512, simple(tags[3], 0.5))
         for step in range(1, 100)
     )
     parsed = read(data)
     assert steps(parsed) == list(map(float, range(1, 100)))
-    assert {key for block in parsed.blocks for key in block.columns} == {"lm loss", "grad-norm"}
+    assert {key for block in parsed.blocks for key in block.columns} == {tags[0], tags[2]}
     alone = read(version() + event(1, simple("left vs right", 2.0)))
     assert column(alone, "left vs right") == [2.0]
 
