@@ -57,12 +57,13 @@ class TagCounters:
         if not counted:
             return math.nan
         if step < self._main and not goes_back:
-            if not _is_training(counted) or _is_training(self._lead):
+            if _weight(counted) <= _weight(self._lead):
                 return math.nan
             self._foreign.update(self._lead)  # it is those that ran ahead
         self._main, self._lead = step, counted
         return step
 
 
-def _is_training(tags: tuple[str, ...]) -> bool:
-    return any(map(is_training_key, tags))
+def _weight(tags: tuple[str, ...]) -> int:
+    """How much tags say of where the training is: a loss most, what else it trains for more than the rest."""
+    return max((is_training_key(tag) + (is_training_key(tag) and "loss" in tag.lower()) for tag in tags), default=0)

@@ -227,6 +227,15 @@ def test_a_tag_over_another_axis_is_the_same_values_again(blank: str) -> None:
     assert column(alone, "left vs right") == [2.0]
 
 
+def test_a_reward_over_another_axis_does_not_take_the_steps_of_the_loss() -> None:
+    data = version() + b"".join(
+        event(step, simple("train/loss", 3.0)) + event(step * 1024, simple("reward_by_tokens", 0.5))
+        for step in range(10, 610, 10)
+    )
+    rows = [row[0] for row in rows_of(read(data)) if "train/loss" in row[4]]
+    assert rows == list(map(float, range(10, 610, 10)))
+
+
 def test_tags_on_a_counter_of_their_own_have_no_step() -> None:
     data = version() + b"".join(
         event(step, simple("train/loss", 3.0))
