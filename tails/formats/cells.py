@@ -12,6 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from trainmon.tails.formats.numbers import c_runtime_number
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.samples import scores_of
 
@@ -33,9 +34,9 @@ def number_in(text: str) -> float | None:
     >>> number_in("0.5"), number_in("-Infinity"), number_in("1:03"), number_in("1_000")
     (0.5, -inf, None, None)
     """
-    if len(text) > 400 or _NUMERIC.fullmatch(text) is None:
+    if len(text) > 400:
         return None
-    return float(text)
+    return c_runtime_number(text) if _NUMERIC.fullmatch(text) is None else float(text)
 
 
 def as_float(value: float) -> float:

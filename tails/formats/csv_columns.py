@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainmon.tails.formats.builder import mark_of
+from trainmon.tails.formats.numbers import c_runtime_number
 from trainmon.tails.record import FloatArray, Mark, MarkArray
 
 _NULLS = frozenset(("None", "null", "NULL", "none", "<NA>"))
@@ -16,8 +17,8 @@ _NULLS = frozenset(("None", "null", "NULL", "none", "<NA>"))
 def number_of(text: str) -> float | None:
     """The number in a field, a decimal comma allowed. Raises ValueError when there is none; None is a logged null.
 
-    >>> number_of("3,5"), number_of("None")
-    (3.5, None)
+    >>> number_of("3,5"), number_of("None"), number_of("-nan(ind)")
+    (3.5, None, nan)
     """
     try:
         return float(text)
@@ -26,6 +27,8 @@ def number_of(text: str) -> float | None:
             return None
         if text.count(",") == 1 and "." not in text:
             return float(text.replace(",", "."))
+        if (odd := c_runtime_number(text)) is not None:
+            return odd
         raise
 
 

@@ -15,6 +15,20 @@ NUMBER = (
 MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
 
+_NO_NUMBER = re.compile(MICROSOFT + r"|[-+]?nan\([a-z0-9_]{0,30}\)", re.IGNORECASE)
+
+
+def c_runtime_number(text: str) -> float | None:
+    """NaN or infinity as C run-times write them and Python does not read them; None for anything else.
+
+    >>> c_runtime_number("-1.#INF00"), c_runtime_number("-nan(ind)"), c_runtime_number("nan")
+    (-inf, nan, None)
+    """
+    if _NO_NUMBER.fullmatch(text) is None:
+        return None
+    return float(text[0].replace("1", "") + "inf") if "INF" in text.upper() else math.nan
+
+
 def to_number(text: str) -> float | None:
     """The value of `text`, None for a logged null. Raises ValueError for anything else.
 
@@ -26,8 +40,8 @@ def to_number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        if re.fullmatch(MICROSOFT, text):
-            return float(text[0].replace("1", "") + "inf") if "INF" in text else math.nan
+        if (odd := c_runtime_number(text)) is not None:
+            return odd
         if text in ("None", "null"):
             return None
         if "_" in text:
