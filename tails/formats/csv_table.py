@@ -177,6 +177,7 @@ class CsvTable(LineFormat):
         self.reader.parsed.unreadable += 1
         if self._torn.begins(line_no):
             text = f"{len(fields)} fields, the header names {len(self._ragged.names)}: {self._delimiter.join(fields)}"
+            self._flush(final=False)
             self.reader.note_of_place(NoteKind.UNREADABLE, text[:200], offset, line_no)
 
     def _say(self, kind: NoteKind, text: str, offset: int, line_no: int) -> None:
