@@ -42,7 +42,8 @@ def ranks_of(paths: Iterable[str]) -> dict[str, str]:
     """
     by_shape: dict[tuple[str, ...], dict[str, _Place]] = {}
     paths = list(paths)
-    shared = len(PurePosixPath(os.path.commonpath([os.path.dirname(path) for path in paths] or [""])).parts)  # noqa: PTH120
+    folders = [str(PurePosixPath(path).parent) for path in paths]
+    shared = len(PurePosixPath(os.path.commonpath(folders or [""])).parts)
     for path in paths:
         if place := _place(path, shared):
             by_shape.setdefault(tuple(word for word, _ in place), {})[path] = place

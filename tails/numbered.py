@@ -31,7 +31,8 @@ def settle_numbered(folder: Folder) -> None:
     for found in folder.files:
         directory, base = os.path.split(found.path)
         if numbered := numbered_name(base):
-            by_stem.setdefault(os.path.join(directory, numbered[0]), {})[numbered[1]] = found  # noqa: PTH118
+            stem = os.path.join(directory, numbered[0])  # noqa: PTH118 - a path of another machine stays the text it is
+            by_stem.setdefault(stem, {})[numbered[1]] = found
     written = {number for stem, parts in by_stem.items() if not _ERRORS.search(stem) for number in parts}
     for stem, parts in by_stem.items():
         if 0 in parts:

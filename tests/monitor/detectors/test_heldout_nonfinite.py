@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import Folded, run
+from tests.monitor.detectors.harness import Folded, cut, run
 from trainmon.monitor.detectors.heldout import HeldOut
 from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -98,18 +98,7 @@ def test_however_rows_are_cut_the_episodes_are_the_same() -> None:
         wanted = [repr(episode) for episode in run(HeldOut, [whole]).episodes]  # NaN is not equal to itself
         assert wanted
         for size in (1, 7, 64):
-            parts = [
-                Frame(
-                    0,
-                    "log",
-                    whole.steps[i : i + size],
-                    whole.times[i : i + size],
-                    whole.lines[i : i + size],
-                    {key: column[i : i + size] for key, column in whole.columns.items()},
-                    {key: marks[i : i + size] for key, marks in whole.marks.items()},
-                )
-                for i in range(0, N, size)
-            ]
+            parts = cut(whole, range(size, N, size))
             assert [repr(episode) for episode in run(HeldOut, parts).episodes] == wanted
 
 

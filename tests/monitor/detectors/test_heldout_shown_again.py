@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import result, run
+from tests.monitor.detectors.harness import cut, result, run
 from trainmon.monitor.detectors.heldout import HeldOut
 from trainmon.monitor.frame import Frame, SignalKey
 
@@ -24,25 +24,12 @@ def bar(values: list[float], *, with_epoch: bool = True, every: int = 1) -> Fram
     return Frame(0, "log", rows + 1.0, np.full(n, np.nan), rows + 1, columns)
 
 
-def pieces(frame: Frame, size: int) -> list[Frame]:
-    return [
-        Frame(
-            0,
-            "log",
-            frame.steps[i : i + size],
-            frame.times[i : i + size],
-            frame.lines[i : i + size],
-            {key: column[i : i + size] for key, column in frame.columns.items()},
-        )
-        for i in range(0, len(frame), size)
-    ]
-
-
 @pytest.mark.parametrize("with_epoch", [True, False])
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_an_evaluation_that_is_shown_on_counts_once(with_epoch: bool, size: int) -> None:
     frame = bar([np.nan, 3.0, 2.9, 2.8, 2.7, 2.6], with_epoch=with_epoch)
-    assert result(run(HeldOut, pieces(frame, size))).what.startswith("5 evaluations, best 2.6 at step 101")
+    pieces = cut(frame, range(size, len(frame), size))
+    assert result(run(HeldOut, pieces)).what.startswith("5 evaluations, best 2.6 at step 101")
 
 
 def test_one_bad_evaluation_that_is_shown_on_is_not_three() -> None:
