@@ -20,6 +20,7 @@ from trainmon.tails.torn_end import RECENT_BYTES, torn_at
 
 _STRANGE = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
 _NULS = lazy(rb"\0+")
+_WHOLE_OR_UNREADABLE = "jsonl"  # the format in which a record that was cut off cannot be read at all
 _FEW_HOLES = 4
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -205,7 +206,8 @@ class Ingest:
             out.add(parsed)
         if chunks:
             self._last_whole = last_frame(chunks[-1].data)
-            self._recent = (self._recent + chunks[-1].data[-RECENT_BYTES:])[-RECENT_BYTES:]
+            if self.label != _WHOLE_OR_UNREADABLE:
+                self._recent = (self._recent + chunks[-1].data[-RECENT_BYTES:])[-RECENT_BYTES:]
         self._tell_of_losses(out)
         if self._head is not None:
             out.notes = [note for note in out.notes if self._is_news(note)]
@@ -213,7 +215,7 @@ class Ingest:
     def _without_torn_end(self, last: Chunk, out: Parsed) -> bytes:
         """The last line, which had no end, without a number that it ends inside of; `out` is told of that."""
         line = last.data.rstrip(b"\r\n")
-        at = None if self.label == "jsonl" else torn_at(line, self._recent)  # there such an object is unreadable anyway
+        at = None if self.label == _WHOLE_OR_UNREADABLE else torn_at(line, self._recent)
         if at is None:
             return last.data
         text = "the last line is not whole: it ends inside a number or before it, which was left out"
