@@ -32,6 +32,8 @@ _PHRASE = {
 _FARTHEST = 1.5  # beyond so many times the total, it was the total of something else
 # What a run whose steps are all done may print on its way out, unless it could not write its last checkpoint.
 _AT_EXIT = (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)
+_STILL_DYING_LINES = 3  # more is a run that goes on
+_ANNOUNCED = lazy(r"slurmstepd.*\*\*\* (?:JOB|STEP) \S+ ON .*CANCELLED AT")
 _NOT_WRITTEN = lazy(r"No space left|[Qq]uota exceeded|Read-only file system|Input/output error|Stale file handle")
 
 
@@ -57,7 +59,7 @@ def job_state(
     """
     notes = tuple(notes)
     ordered = in_order(note for note in notes if note.source not in left)
-    closing = [note for note in ordered if note.line_no >= last_record_line.get(note.source, 0)]
+    closing = [note for note in ordered if _may_end(note, last_record_line.get(note.source, 0), ordered)]
     words = _by_words(closing, ordered, steps, total_steps)
     saving = next((note for note in reversed(closing) if _is_saving(note)), None)
     last_error = outlived(ordered) or outlived(in_order(notes))
@@ -74,6 +76,21 @@ def job_state(
     judged, who = (judged_by_process, "/proc") if job.id.startswith("pid ") else (judged_by_slurm, "Slurm")
     at = job.asked_at if now is None else now
     return judged(job, words, lambda fresh_s: silence(fresh_s, who), now=at, age_s=pulse.age_s)
+
+
+def _may_end(note: Note, last_record_line: int, ordered: Collection[Note]) -> bool:
+    """Whether the job may have ended with `note`: no record came after it, or only those of processes that Slurm had
+    announced to stop and that had not yet died."""
+    if note.line_no >= last_record_line:
+        return True
+    return (
+        note.line_no >= last_record_line - _STILL_DYING_LINES
+        and _ANNOUNCED.search(note.text) is not None
+        and not any(
+            other.kind is NoteKind.LAUNCH and other.source == note.source and other.line_no > note.line_no
+            for other in ordered
+        )
+    )
 
 
 def _is_saving(note: Note) -> bool:

@@ -88,14 +88,15 @@ def test_a_job_that_gives_way_to_a_more_urgent_one(ends: Ends) -> None:
 
 def test_a_job_that_gives_way_and_waits_for_its_next_turn(ends: Ends) -> None:
     job = ends.trains("polite", ends.forever, "-w", "n1", "-c", "64")
-    urgent = ends.submit("urgent", "true", "-p", "urgent", "-w", "n1", "-c", "64")
+    # It holds the node until it is cancelled: else the next turn may begin, and the log anew, meanwhile.
+    urgent = ends.submit("urgent", "sleep 600", "-p", "urgent", "-w", "n1", "-c", "64")
     ends.cluster.wait_state(job, "PENDING")
-    _wait_for(ends.root / "polite" / f"slurm-{job}.out", "DUE TO PREEMPTION")  # the node says so in its own time
+    _wait_for(ends.root / "polite" / f"slurm-{job}.out", "DUE TO PREEMPTION ***\n")  # the node says so in its own time
     run = ends.run(job)
     assert (run["state"], run["job"]["restarts"]) == ("requeued", 1)
-    assert "DUE TO PREEMPTION" in run["root_error"]
-    ends.cluster.call("scancel", job)
-    ends.cluster.wait_state(urgent, "COMPLETED")
+    assert "DUE TO PREEMPTION" in (run["root_error"] or ""), run
+    ends.cluster.call("scancel", job, urgent)
+    ends.cluster.wait_state(urgent, "CANCELLED")
 
 
 def test_a_het_job_is_one_run_by_any_of_its_names(ends: Ends) -> None:
