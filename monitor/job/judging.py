@@ -33,7 +33,7 @@ _FARTHEST = 1.5  # beyond so many times the total, it was the total of something
 # What a run whose steps are all done may print on its way out, unless it could not write its last checkpoint.
 _AT_EXIT = (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)
 _STILL_DYING_LINES = 3  # more is a run that goes on
-_ANNOUNCED = lazy(r"slurmstepd.*\*\*\* (?:JOB|STEP) \S+ ON .*CANCELLED AT")
+_ANNOUNCED = lazy(r"slurmstepd.*(?:\*\*\* (?:JOB|STEP) \S+ ON .*CANCELLED AT|exceeded memory limit .*being killed)")
 _NOT_WRITTEN = lazy(r"No space left|[Qq]uota exceeded|Read-only file system|Input/output error|Stale file handle")
 
 

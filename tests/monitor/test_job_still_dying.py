@@ -30,6 +30,15 @@ def test_they_do_not_take_the_word_back(tmp_path: Path, behind: int) -> None:
     assert run.last_step == 20 + behind
 
 
+@pytest.mark.parametrize("behind", [0, 1, 3])
+@pytest.mark.parametrize("rest", ["", "slurmstepd-n1: error: *** JOB 5 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***\n"])
+def test_nor_the_word_of_memory(tmp_path: Path, behind: int, rest: str) -> None:
+    killed = "slurmstepd-n1: error: StepId=5.batch exceeded memory limit (220393472 > 209715200), being killed\n"
+    run = run_of(tmp_path, steps(1, 20), killed, steps(21, 20 + behind), rest)
+    assert run.state is State.OOM
+    assert "exceeded memory limit" in (run.root_error or "")
+
+
 def test_a_run_that_goes_on_does(tmp_path: Path) -> None:
     assert run_of(tmp_path, steps(1, 20), ANNOUNCED, steps(21, 60)).state is not State.PREEMPTED
 
