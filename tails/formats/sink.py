@@ -16,10 +16,11 @@ from trainmon.tails.formats.stretch import Known, Stretch
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
 from trainmon.tails.prefix import Prefix
-from trainmon.tails.record import Fact, Mark, Note, Parsed, TimeKind
+from trainmon.tails.record import Fact, Mark, Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
 _HELD_SECONDARIES = 20
+_MAX_NOTE = 500
 _MANY_SHAPES = 300
 _MOST_MET = 8192
 _NUMBERS = re.compile(r"\d[\d.]*")
@@ -262,6 +263,11 @@ class Sink:
     def note(self, note: Note) -> None:
         """Takes one event."""
         self._notes.append(note)
+
+    def cannot_read(self, line: Line) -> None:
+        """Counts a line that cannot be read, and notes where it is."""
+        self.unreadable += 1
+        self.note(Note(self.source, line.line_no, line.offset, NoteKind.UNREADABLE, line.text[:_MAX_NOTE], self.step))
 
     def take(self) -> Parsed:
         """All that came since the last call."""

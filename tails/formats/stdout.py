@@ -14,16 +14,14 @@ from enum import Enum, auto
 import numpy as np
 
 from trainmon.tails import facts, notes
-from trainmon.tails.formats.bar import QUICK_BAR, BarKind, is_like_a_bar
-from trainmon.tails.formats.bars import Bars
+from trainmon.tails.formats.bar import QUICK_BAR, BarKind
 from trainmon.tails.formats.base import LineFormat
+from trainmon.tails.formats.choice import Choice
 from trainmon.tails.formats.dialects import DIALECTS
-from trainmon.tails.formats.dict_line import DictLine
-from trainmon.tails.formats.flat import FlatDialect
 from trainmon.tails.formats.folded import Folds
 from trainmon.tails.formats.foreign import WIDE_COLON, in_english
-from trainmon.tails.formats.interest import DIALECT_BITS, FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
-from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.interest import FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
+from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.logger_names import LoggerNames
 from trainmon.tails.formats.places import DIGITS, Loose, Outlines, Places
 from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
@@ -33,15 +31,12 @@ from trainmon.tails.formats.stretch import Known, stretch_of
 from trainmon.tails.formats.wrapped import unwrap
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.prefix import NO_PREFIX, Prefix, dated, read_prefix
-from trainmon.tails.record import Note, NoteKind, Parsed, TimeKind
+from trainmon.tails.record import Parsed, TimeKind
 from trainmon.tails.text import strip_escapes
 
 _MAX_LINE = 1 << 20
 _HEAD = 1 << 16
-_MAX_NOTE = 500
-_MOST_PARTS = 100  # bars on one line, without a carriage return between
 _SNIFF = 0.1
-_NUMBER_LIKE = re.compile(r"\d|nan|inf|none|null|n/a", re.IGNORECASE)  # without one a line of pairs has no values
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
 # Written by another process into the middle of a line; with the node's name behind it since 20.11 or so.
@@ -69,15 +64,7 @@ class Stdout(LineFormat):
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self._sink = Sink(source)
-        self._dialects = [cls() for cls in DIALECTS]
-        by_type = {type(dialect): dialect for dialect in self._dialects}
-        self._dict_line = by_type[DictLine]
-        self._bars = next(dialect for dialect in self._dialects if isinstance(dialect, Bars))
-        self._holders = [dialect for dialect in self._dialects if type(dialect).is_open is not Dialect.is_open]
-        self._order = [
-            (dialect, bit, dialect in self._holders, isinstance(dialect, FlatDialect))
-            for dialect, bit in zip(self._dialects, DIALECT_BITS, strict=True)
-        ]
+        self._choice = Choice(self._sink)
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._folds = Folds()
@@ -87,7 +74,6 @@ class Stdout(LineFormat):
         # The newest frame of a bar, not yet looked at: its match and the line, its offset and number.
         self._frame: tuple[re.Match[bytes] | None, bytes, int, int] | None = None
         self._frame_place = b""
-        self._is_open = False  # whether a record of several lines is begun
         self._busy = False  # whether something is open for which every line must be looked at
 
     @classmethod
@@ -159,20 +145,12 @@ class Stdout(LineFormat):
         for line in self._folds.flush():
             self._whole(line)
         for line in self._names.flush():
-            self._records(line, METRICS)
-        for dialect in self._dialects:
-            dialect.flush(self._sink)
-        self._is_open = self._holds_any()
+            self._choice.read(line, METRICS)
+        self._choice.flush()
         self._sink.release()
         for note in self._notes.flush(self._sink.step):
             self._sink.note(note)
         return self._sink.take()
-
-    def _holds_any(self) -> bool:
-        for dialect in self._holders:  # noqa: SIM110 - asked for every line
-            if dialect.is_open:
-                return True
-        return False
 
     def _frames(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
         """Looks at each ``\\r`` frame of a line as at a line."""
@@ -238,7 +216,7 @@ class Stdout(LineFormat):
         if frame is None:
             return False
         had_records = sink.has_records
-        self._bars.take(frame, Line("", offset, line_no, self._inherit(frame.prefix, line_no)), sink)
+        self._choice.bars.take(frame, Line("", offset, line_no, self._inherit(frame.prefix, line_no)), sink)
         if sink.has_records and not had_records:
             self._outlines.dull.clear()
         return True
@@ -255,7 +233,7 @@ class Stdout(LineFormat):
         was_busy = self._busy
         wrapped = unwrap(text.rstrip()) if text[:1] == "{" else None
         kind = self._text(text, offset, line_no) if wrapped is None else self._unwrapped(wrapped, offset, line_no)
-        self._busy = self._is_open or self._notes.is_open or self._folds.is_open
+        self._busy = self._choice.is_open or self._notes.is_open or self._folds.is_open
         if was_busy or self._busy or glued is not None:
             return
         if kind is _Kind.KNOWN and self._sink.newest_template is not None:
@@ -277,9 +255,7 @@ class Stdout(LineFormat):
 
     def _head_of(self, raw: bytes, offset: int, line_no: int) -> bytes:
         """The head of an over-long line, which is told."""
-        text = raw[:_HEAD].decode("utf-8", "replace")[:_MAX_NOTE]
-        self._sink.note(Note(self.source, line_no, offset, NoteKind.UNREADABLE, text, self._sink.step))
-        self._sink.unreadable += 1
+        self._sink.cannot_read(Line(raw[:_HEAD].decode("utf-8", "replace"), offset, line_no))
         return raw[:_HEAD]
 
     def _prefix(self, text: str, line_no: int) -> Prefix:
@@ -297,7 +273,7 @@ class Stdout(LineFormat):
         """Reads one line's text, or keeps it until the line below has shown whether it goes on there."""
         prefix = self._prefix(text, line_no)
         line = Line(text[prefix.at :], offset, line_no, prefix)
-        ready = self._folds.take(line) if not self._is_open else [*self._folds.flush(), line]
+        ready = self._folds.take(line) if not self._choice.is_open else [*self._folds.flush(), line]
         kinds = [self._whole(one) for one in ready]
         return kinds[0] if ready == [line] else _Kind.OTHER
 
@@ -311,10 +287,10 @@ class Stdout(LineFormat):
             is_foreign, said = True, line
             line, interest = replace(line, text=english), interest_of(english.lower().encode("utf-8", "replace"))
         sink.newest_template, sink.bar_kind, sink.is_telling = None, BarKind.NONE, False
-        if self._is_open or interest & METRICS:
+        if self._choice.is_open or interest & METRICS:
             had_records = sink.has_records
             is_named = self._is_named(line, is_read=True)
-            is_record, line = (True, line) if is_named else self._records(line, interest)
+            is_record, line = (True, line) if is_named else self._choice.read(line, interest)
             is_record = is_record or self._is_named(line)
             if sink.has_records and not had_records:
                 self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
@@ -346,55 +322,11 @@ class Stdout(LineFormat):
 
     def _is_named(self, line: Line, *, is_read: bool = False) -> bool:
         """Whether a logger's bare name stands before what is, or may turn out to be, a record."""
-        if self._is_open or (self._sink.has_records and not line.prefix.at):
+        if self._choice.is_open or (self._sink.has_records and not line.prefix.at):
             return False
         freed = self._names.hold(line, is_read=is_read)
         for one in freed or ():
-            self._records(one, METRICS)
+            self._choice.read(one, METRICS)
             self._outlines.dull.clear()
             self._sink.newest_template = None
         return freed is not None
-
-    def _try(self, line: Line, interest: int) -> bool:
-        """Gives `line` to the dialects until one reads it; first to the one that its looks suggest.
-
-        A dialect is asked only when the line is of `interest` to it, or it has something open.
-        """
-        is_read = self._is_read(line, interest)
-        self._is_open = self._holds_any()
-        return is_read
-
-    def _is_read(self, line: Line, interest: int) -> bool:
-        sink = self._sink
-        if not self._is_open:
-            likely = self._dict_line if line.text[:1] == "{" else self._bars if is_like_a_bar(line.text) else None
-            if likely is not None and likely.read(line, sink):
-                return True
-        has_number = _NUMBER_LIKE.search(line.text) is not None
-        for dialect, bit, holds, needs_number in self._order:
-            is_asked = interest & bit if has_number or not needs_number else 0
-            if (is_asked or (holds and dialect.is_open)) and dialect.read(line, sink):
-                return True
-        return False
-
-    def _records(self, line: Line, interest: int) -> tuple[bool, Line]:
-        """Whether `line` was read as a record; and what of it is left to be read as words."""
-        sink = self._sink
-        is_read = False
-        for _ in range(_MOST_PARTS):
-            sink.rest = None
-            sink.newest_template = None
-            if not self._is_open and sink.read_known(line):
-                return True, line
-            is_record = self._try(line, interest)
-            is_read = is_read or is_record
-            if not is_record or sink.rest is None:
-                return is_read, line
-            rest: Line = sink.rest
-            prefix = read_prefix(rest.text)
-            if line.prefix.time is not None:
-                prefix = dated(prefix, line.prefix)
-            line = Line(rest.text[prefix.at :], rest.offset, rest.line_no, prefix)
-        sink.unreadable += 1
-        sink.note(Note(self.source, line.line_no, line.offset, NoteKind.UNREADABLE, line.text[:_MAX_NOTE], sink.step))
-        return True, replace(line, text="")
