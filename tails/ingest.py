@@ -7,6 +7,7 @@ given to the better format from the start.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from trainmon.tails.formats import registry
@@ -198,6 +199,7 @@ class Ingest:
     def _read_chunks(self, chunks: list[Chunk], out: Parsed, *, is_final: bool = False) -> None:
         assert isinstance(self.format, LineFormat)
         for chunk in chunks:
+            self._tell_of_losses(out, chunk.offset + len(chunk.data))
             data = self._without_torn_end(chunk, out) if is_final else chunk.data
             parsed = self.format.feed(data, chunk.offset, chunk.line_no)
             self.pane.add(chunk)
@@ -207,7 +209,8 @@ class Ingest:
         if chunks:
             self._last_whole = last_frame(chunks[-1].data)
             if self.label != _WHOLE_OR_UNREADABLE:
-                self._recent = (self._recent + chunks[-1].data[-RECENT_BYTES:])[-RECENT_BYTES:]
+                new = b"".join(chunk.data[-RECENT_BYTES:] for chunk in chunks)  # a line cut in two is one of its own
+                self._recent = (self._recent + new)[-RECENT_BYTES:]
         self._tell_of_losses(out)
         if self._head is not None:
             out.notes = [note for note in out.notes if self._is_news(note)]
@@ -229,16 +232,17 @@ class Ingest:
         self._said.add(key)
         return is_news
 
-    def _tell_of_losses(self, out: Parsed) -> None:
-        for loss in self.splitter.losses:
+    def _tell_of_losses(self, out: Parsed, before: float = math.inf) -> None:
+        """Of those up to the offset `before`: what is read behind a loss is told behind it, as when it comes later."""
+        losses = self.splitter.losses
+        while losses and losses[0].offset < before:
+            loss = losses.pop(0)
             if loss.is_hole and self.splitter.is_utf16:
                 continue  # every other byte of such a file is one
             text = "NUL bytes were dropped here: a hole left by a truncation, or by a crash"
             if not loss.is_hole:
                 text = f"a line of over {self.splitter.limit >> 20} MiB; only its head was kept"
-            place = next((at for at, note in enumerate(out.notes) if note.offset > loss.offset), len(out.notes))
-            out.notes.insert(place, Note(self.source, loss.line_no, loss.offset, NoteKind.UNREADABLE, text))
-        self.splitter.losses.clear()
+            out.notes.append(Note(self.source, loss.line_no, loss.offset, NoteKind.UNREADABLE, text))
 
     def _read_frames(self, data: bytes, out: Parsed) -> None:
         """Gives whole frames on. After a frame that is not whole, waits until twice as much is there."""
