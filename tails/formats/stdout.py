@@ -17,6 +17,7 @@ from trainmon.tails import facts, notes
 from trainmon.tails.formats.bar import QUICK_BAR, BarKind
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.choice import Choice
+from trainmon.tails.formats.cut_lines import CutLines, Piece
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.folded import Folds
 from trainmon.tails.formats.foreign import WIDE_COLON, in_english
@@ -67,6 +68,8 @@ class Stdout(LineFormat):
         self._choice = Choice(self._sink)
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
+        self._cut = CutLines()
+        self._is_within = False  # whether the next bytes go on with a line
         self._folds = Folds()
         self._names = LoggerNames()
         self._line_prefix: tuple[int, Prefix] = (-1, NO_PREFIX)
@@ -104,7 +107,18 @@ class Stdout(LineFormat):
             lines.pop()
         dull, places = self._outlines.dull, self._outlines.places
         together: list[Known] = []
+        cut = self._cut
+        is_rest, self._is_within = self._is_within, not data.endswith(b"\n")
         for index, (raw, outline) in enumerate(zip(lines, outlines, strict=False)):
+            if (len(raw) >= cut.watch or cut.is_open) and not is_rest:
+                self._read_together(together)
+                together = []
+                for whole in cut.take(Piece(raw, offset, line_no)):
+                    self._uncut(whole)
+                offset += len(raw) + 1
+                line_no += 1
+                continue
+            is_rest = False
             known: Places | Loose | None = None
             if not self._busy:
                 known = places.get(outline)
@@ -139,8 +153,18 @@ class Stdout(LineFormat):
             self._look_at_frame()
             self._sink.emit_many(lines[alone:], read)
 
+    def _uncut(self, piece: Piece) -> None:
+        """Reads a line that is whole, or joined again."""
+        raw, outline = piece.raw, piece.raw.translate(DIGITS)
+        if b"\r" in raw:
+            self._frames(raw, outline, piece.offset, piece.line_no)
+        elif raw and (outline not in self._outlines.dull or self._busy):
+            self._line(raw, outline, piece.offset, piece.line_no, is_whole=True)
+
     def finish(self) -> Parsed:
         """Gives what was held back."""
+        for whole in self._cut.flush():
+            self._uncut(whole)
         self._look_at_frame()
         for line in self._folds.flush():
             self._whole(line)

@@ -1,0 +1,99 @@
+"""Logs whose lines were cut at a fixed width: what comes of them is what the whole lines say, or is not taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tails.formats.stdout_reading import Cell, read, rows
+from trainmon.tails.formats.cut_lines import CutLines, Piece
+
+MEGATRON = (
+    " [2025-03-02 11:00:{at:02d}] iteration {at:8d}/ 5000 | consumed samples: {samples:12d} |"
+    " elapsed time per iteration (ms): {ms:.1f} | learning rate: 3.0E-04 | global batch size:   512 | lm loss: {loss:.4E} |"
+    " loss scale: 1.0 | grad norm: {norm:.3f} | number of skipped iterations: 0 | number of nan iterations: 0 |"
+)
+KEYS = (
+    "step={at} loss={loss:.4f} grad_norm={norm:.4f} lr=1.000e-04 tokens_per_second={samples} memory_gb=31.25 mfu=41.22"
+)
+WORDS = (
+    "2025-03-02 11:00:{at:02d},123 - INFO - train - epoch 1, step {at}, loss {loss:.4f}, accuracy 0.5125,"
+    " grad_norm {norm:.4f}, learning_rate 1.000e-04, tokens 1234567"
+)
+HEADING = "Loading the data of this run\nusing 8 GPUs\n"
+
+
+def log(form: str, count: int = 9) -> str:
+    records = (
+        form.format(at=at, samples=100_000 + 512 * at, ms=3200 + at / 10, loss=3 - at / 16, norm=1 + at / 4)
+        for at in range(1, count + 1)
+    )
+    return HEADING + "".join(f"{record}\n" for record in records)
+
+
+def folded(text: str, width: int) -> str:
+    lines = text.splitlines()
+    return "".join(line[at : at + width] + "\n" for line in lines for at in range(0, max(len(line), 1), width))
+
+
+def told(text: str, cuts: tuple[int, ...] = ()) -> list[tuple[Cell, Cell, dict[str, Cell]]]:
+    """Step, time and values of every record."""
+    return [(step, time, cells) for step, _, _, time, cells in rows(read(text, cuts=cuts))]
+
+
+@pytest.mark.parametrize("form", [MEGATRON, KEYS, WORDS])
+@pytest.mark.parametrize("width", [*range(70, 84), 100, 120, 132, 160])
+def test_pieces_are_the_records_they_were(form: str, width: int) -> None:
+    whole = log(form)
+    assert told(folded(whole, width)) == told(whole)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (3, 4), (5, 6, 7), (2, 9, 12, 14)])
+def test_pieces_may_arrive_one_by_one(cuts: tuple[int, ...]) -> None:
+    text = folded(log(MEGATRON), 80)
+    assert told(text, cuts) == told(text) == told(log(MEGATRON))
+
+
+def test_a_record_stands_where_its_first_piece_does() -> None:
+    found = rows(read(folded(log(KEYS, 3), 80)))
+    assert [line for _, line, *_ in found] == [3, 5, 7]
+
+
+def test_the_end_of_a_log_of_one_record() -> None:
+    assert told(folded(log(MEGATRON, 1), 80)) == told(log(MEGATRON, 1))
+
+
+TWO_LINES = "step {at} | loss {loss:.4f} | grad norm {norm:.4f} | lr 1.0e-04 | tokens per second {samples} | mfu 41.2"
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "val_loss: 2.5000",
+        "checkpoint written",
+        "[eval] loss 2.5000",
+        "12.5 s since the start",
+        "saved=1",
+        "  eval loss: 2.5",
+    ],
+)
+def test_whole_lines_of_one_length_are_not_joined(below: str) -> None:
+    lines = log(TWO_LINES).replace("mfu 41.2\n", f"mfu 41.2\n{below}\n").removeprefix(HEADING)
+    cut = CutLines()
+    given = [one for at, line in enumerate(lines.splitlines()) for one in cut.take(Piece(line.encode(), 0, at))]
+    assert [one.raw.decode() for one in [*given, *cut.flush()]] == lines.splitlines()
+
+
+def test_a_longer_line_ends_the_cut() -> None:
+    whole = log(KEYS)
+    later = "".join(f"step={at} loss=1.5000 grad_norm=1.0 note={'x' * 80} mfu=41.5\n" for at in range(10, 14))
+    assert told(folded(whole, 80) + later) == told(whole + later)
+
+
+def test_what_looks_cut_and_is_not_is_let_go_in_time() -> None:
+    cut = CutLines()
+    line = b"step 1 loss 2.5000 grad_norm 1.2500 lr 1.000e-04 tokens 12345 mem"
+    given = cut.take(Piece(line, 0, 1))
+    for at in range(2, 100):
+        given += cut.take(Piece(b"ory 31.25 GiB" if at == 2 else b"reading a shard", 0, at))
+    assert len(given) == 99
+    assert not cut.is_open
