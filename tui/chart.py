@@ -155,7 +155,7 @@ def _title(chart: Chart, width: int, glyphs: Glyphs) -> Line:
     if chart.value:
         value = chart.value
         if chart.unit and width_of(line) + 1 + len(value) > width:  # the unit is the lesser half
-            value = value.replace(f" {chart.unit}", "")
+            value = value.replace(f" {numbers.short_unit(chart.unit)}", "")
         line.append(Span(f" {value}", "value"))
     if chart.change and width_of(line) + len(chart.change) < width:  # half a number says nothing
         line.append(Span(f" {chart.change}", "muted"))

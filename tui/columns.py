@@ -15,6 +15,7 @@ from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui import numbers
 from trainmon.tui.curve import curve_of, spark_text
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.rates import PER_CARD
 from trainmon.tui.row import FAILED, Row, RunId
 from trainmon.tui.span import Line, Span, fit, fit_middle
 
@@ -152,6 +153,11 @@ def _short_size(value: float) -> str:
     return numbers.axis(value, "B")
 
 
+def _rate(row: Row) -> str:
+    text = _known(row.tokens_per_second, numbers.count)
+    return text + PER_CARD if row.per_card else text
+
+
 def job_words(run: RunSnapshot) -> str:
     """What a scheduler adds to a row: time left, and the share of the trained steps that restarts left standing."""
     job, good = run.job, run.goodput
@@ -196,7 +202,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("ETA", 7, 2, _right(lambda row: numbers.duration(row.eta_s)), right=True),
     Column("  loss", 13, 0, _loss, grow=2, most=32),
     Column("spike z", 7, 3, _spike, right=True),
-    Column("tokens/s", 8, 4, _right(lambda row: _known(row.tokens_per_second, numbers.count)), right=True),
+    Column("tokens/s", 9, 4, _right(_rate), right=True),
     Column("mem", 6, 1, _memory, right=True),
     Column("MFU", 5, 6, _right(lambda row: _known(row.mfu, numbers.percent)), right=True),
     Column("verdict", 16, 0, _verdict, grow=6),

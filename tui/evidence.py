@@ -120,12 +120,12 @@ def charts(run: RunSnapshot, evidence: Evidence, glyphs: Glyphs, axis: str = "st
         title, window = title_of(views[0].key), evidence.window
         chart = series_chart(run, views, str(place + 1), glyphs, title, window=window, axis=axis)
         if evidence.window is not None:
-            chart = replace(chart, clip_start=False, value=_worst(views[0], evidence.window), change="")
+            chart = replace(chart, clip_start=False, value=_worst(views[0], evidence.window, chart.unit), change="")
         out.append(chart)
     return tuple(out)
 
 
-def _worst(view: SeriesView, window: tuple[float, float]) -> str:
+def _worst(view: SeriesView, window: tuple[float, float], unit: str) -> str:
     inside = np.flatnonzero((view.steps >= window[0]) & (view.steps <= window[1]))
     if not inside.size:
         return ""
@@ -134,6 +134,4 @@ def _worst(view: SeriesView, window: tuple[float, float]) -> str:
     values = view.low[inside] if low else view.high[inside]
     at = inside[int(np.nanargmin(values) if low else np.nanargmax(values))]
     value = float(view.low[at] if low else view.high[at])
-    return (
-        f"{'lowest' if low else 'peak'} {numbers.with_unit(value, view.unit)} at {numbers.step(float(view.steps[at]))}"
-    )
+    return f"{'lowest' if low else 'peak'} {numbers.with_unit(value, unit)} at {numbers.step(float(view.steps[at]))}"

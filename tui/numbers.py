@@ -132,6 +132,8 @@ def with_unit(value: float, unit: str) -> str:
     ('2.314 nats', '71%', '17.1 GiB')
     >>> with_unit(1.21, "s"), with_unit(0.0031, "s"), with_unit(145_000, "tokens/s"), with_unit(3.25, "")
     ('1.210 s', '3.10 ms', '145k tok/s', '3.250')
+    >>> with_unit(14_200, "tokens/s/GPU")
+    '14.2k tok/s/GPU'
     """
     if not math.isfinite(value):
         return plain(value)
@@ -142,8 +144,8 @@ def with_unit(value: float, unit: str) -> str:
             return size(value)
         case "s":
             return f"{_three(value * 1000)} ms" if 0 < abs(value) < 0.1 else f"{plain(value)} s"
-        case "tokens/s":
-            return f"{count(value) if abs(value) >= 1000 else plain(value)} tok/s"
+        case "tokens/s" | "tokens/s/GPU":
+            return f"{count(value) if abs(value) >= 1000 else plain(value)} {short_unit(unit)}"
         case "FLOP/s" | "FLOP":
             return f"{count(value)}{unit}"
         case "steps" | "tokens" | "samples":
@@ -151,6 +153,15 @@ def with_unit(value: float, unit: str) -> str:
         case "":
             return plain(value)
     return f"{plain(value)} {unit}"
+
+
+def short_unit(unit: str) -> str:
+    """A unit as it stands behind a number.
+
+    >>> short_unit("tokens/s/GPU"), short_unit("nats")
+    ('tok/s/GPU', 'nats')
+    """
+    return unit.replace("tokens/s", "tok/s")
 
 
 def axis(value: float, unit: str, span: float = math.nan) -> str:

@@ -11,6 +11,7 @@ from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, State, TriageStep
 from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tui.rates import of_one_card
 
 ENDED = frozenset(
     {
@@ -38,7 +39,8 @@ class RunId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """NaN stands for what is not known. `memory` and `mfu` are shares of one; `explained_by` the triage step."""
+    """NaN stands for what is not known. `memory` and `mfu` are shares of one; `explained_by` the triage
+    step; `per_card`: the tokens a second are one card's."""
 
     id: RunId
     run: RunSnapshot
@@ -56,6 +58,7 @@ class Row:
     trouble: int
     fingerprint: Hashable = None
     came_s: float | None = None
+    per_card: bool = False
 
     def age_at(self, now_s: float) -> float:
         """Seconds since the newest data at `now_s`, on the clock of `came_s`, at which the snapshot came."""
@@ -73,9 +76,11 @@ _READ = ("loss.train", "spike.score", "sys.tokens_per_second", "sys.memory_share
 def row_of(run: RunSnapshot, came_s: float | None = None) -> Row:
     """The values of `run`, in one pass over its series; nothing is computed from whole series. `came_s`: see `Row`."""
     largest = dict.fromkeys(_READ, math.nan)
+    fastest = None
     for key, view in run.series.items():
         if key.signal in largest and not view.last <= largest[key.signal]:
             largest[key.signal] = view.last
+            fastest = view if key.signal == "sys.tokens_per_second" else fastest
     loss = run.series.get(SignalKey("loss.train"))
     row = Row(
         id=RunId(run.name, run.target),
@@ -93,6 +98,7 @@ def row_of(run: RunSnapshot, came_s: float | None = None) -> Row:
         explained_by=explanation(run),
         trouble=trouble_of(run),
         came_s=came_s,
+        per_card=fastest is not None and of_one_card(run, fastest),
     )
     return replace(row, fingerprint=_fingerprint(row))
 

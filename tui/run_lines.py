@@ -12,6 +12,7 @@ from trainmon.tui import numbers
 from trainmon.tui.columns import VERDICT_STYLES, bar, verdict_word
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.loading import read_bytes
+from trainmon.tui.rates import PER_CARD
 from trainmon.tui.row import FAILED, Row
 from trainmon.tui.span import Line, Span, clip, fit, width_of, wrap
 
@@ -58,7 +59,8 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
     if saved := checkpoint_words(run):
         parts.append(saved)
     if not math.isnan(row.tokens_per_second):
-        parts.append(numbers.with_unit(row.tokens_per_second, "tokens/s"))
+        unit = "tokens/s" + PER_CARD * row.per_card
+        parts.append(numbers.with_unit(row.tokens_per_second, unit))
     if not math.isnan(row.mfu):
         parts.append(f"MFU {numbers.percent(row.mfu)}")
     if len(run.attempts) > 1:

@@ -23,6 +23,7 @@ from trainmon.tui.difference import difference, placed
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.levels import thinned
 from trainmon.tui.look import LINE_STYLES
+from trainmon.tui.rates import PER_CARD, of_one_card
 from trainmon.tui.slots import series_chart
 from trainmon.tui.span import Line, Span, clip, fit, fit_middle, wrap
 
@@ -170,7 +171,7 @@ _TABLE = (
     ("to A", "gap", 8),
     ("best", "best", 7),
     ("at", "best_at", 8),
-    ("tokens/s", "sys.tokens_per_second", 8),
+    ("tokens/s", "sys.tokens_per_second", 9),
     ("grad norm", "grad.norm", 9),
     ("step time", "sys.step_time", 9),
     ("tokens", "tokens", 8),
@@ -233,7 +234,8 @@ def _value(run: RunSnapshot, what: str, axis: str, at: float) -> str:
         return numbers.MISSING if seen is None else numbers.count(float(seen.max()))
     if what == "same":
         return numbers.plain(value_at(run, axis, at))
-    return numbers.with_unit(view.last, view.unit) if what == "sys.step_time" else numbers.plain(view.last)
+    shown = numbers.with_unit(view.last, view.unit) if what == "sys.step_time" else numbers.plain(view.last)
+    return shown + PER_CARD if of_one_card(run, view) else shown
 
 
 def difference_lines(found: Comparison, width: int, glyphs: Glyphs) -> list[Line]:

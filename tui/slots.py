@@ -19,6 +19,7 @@ from trainmon.tui.chart import Chart, Shade
 from trainmon.tui.curve import Curve, curve_of
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.levels import thinned
+from trainmon.tui.rates import unit_of
 from trainmon.tui.ticks import ticks_of
 
 RL_SCREEN: tuple[tuple[str, ...], ...] = (
@@ -98,7 +99,7 @@ def slot_chart(
         if views[0].unit == unit and signal.partition(".")[0] == lead.partition(".")[0] and len(views) == 1:
             drawn = [*drawn, views[0]]
             continue
-        beside.append(f"{_title(views[0].key)} {numbers.with_unit(views[0].last, views[0].unit)}")
+        beside.append(f"{_title(views[0].key)} {numbers.with_unit(views[0].last, unit_of(run, views[0]))}")
     evaluated = run.series.get(SignalKey("eval.nll")) if lead == "loss.train" else None
     points = evaluated if evaluated is not None and evaluated.values.size else None
     if points is not None:
@@ -124,6 +125,7 @@ def series_chart(
     whose values are marked on the same axes.
     """
     lead = views[0]
+    unit = unit_of(run, lead)
     views = views[:_MOST_CURVES]
     along = mapping(run, thinned(lead), axis)
     curves = tuple(_curve(run, view, place, len(views), axis if along else "step") for place, view in enumerate(views))
@@ -154,10 +156,10 @@ def series_chart(
             run.preview,
         ),
         number=number,
-        value=current(lead),
+        value=current(lead, unit),
         change="" if lead.unit in ("z", "steps") else recent_change(lead),
         beside=beside,
-        unit=lead.unit,
+        unit=unit,
         x_name=x_name(run) if along is None else axis,
         preview=run.preview,
         ticks=ticks,
@@ -231,9 +233,9 @@ def threshold_of(run: RunSnapshot, signal: str) -> float | None:
     return float(wanted) if isinstance(wanted, int | float) and np.isfinite(wanted) else None
 
 
-def current(view: SeriesView) -> str:
-    """The newest value; where that is no number, also the newest that is one."""
-    text = numbers.with_unit(view.last, view.unit)
+def current(view: SeriesView, unit: str) -> str:
+    """The newest value in `unit`; where that is no number, also the newest that is one."""
+    text = numbers.with_unit(view.last, unit)
     if not np.isfinite(view.last) and view.values.size:
         text += f", last {numbers.axis(float(view.values[-1]), view.unit)}"
     return text

@@ -20,6 +20,7 @@ from trainmon.monitor.compare.alignment import (
 from trainmon.monitor.compare.scaling import batched, extrapolated
 from trainmon.monitor.finding import Severity
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.quick_dataclass import dataclass
@@ -50,7 +51,8 @@ class Standing:
 
     `value` at the common x and `best` are of the curve's medians; `steps_lost` were trained again after restarts and
     `time_lost_s` is what they took; `slope` is that of its last fifth, per 1000 steps,
-    billion tokens, exaFLOP or hour; `tokens_per_second` and `step_time_s` are medians of the newest 100 values.
+    billion tokens, exaFLOP or hour; `tokens_per_second` and `step_time_s` are medians of the newest 100 values;
+    `per_card`: those tokens are one card's.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Standing:
     spikes: int
     steps_lost: float
     time_lost_s: float | None = None
+    per_card: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,7 @@ def _standing(run: RunSnapshot, curve: Curve | None, x: float | None, axis: Axis
         spikes=spikes,
         steps_lost=lost,
         time_lost_s=None if step_time is None else lost * step_time,
+        per_card=_is_per_card(run, "sys.tokens_per_second"),
     )
 
 
@@ -222,6 +226,11 @@ def _recent(run: RunSnapshot, signal: str) -> float | None:
     recent = view.values[-100:]
     recent = recent[np.isfinite(recent)]
     return float(np.median(recent)) if len(recent) else None
+
+
+def _is_per_card(run: RunSnapshot, signal: str) -> bool:
+    view = run.series.get(SignalKey(signal))
+    return view is not None and is_per_card(view.raw_key, run.facts)
 
 
 def _difference(

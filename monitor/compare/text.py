@@ -48,6 +48,8 @@ def _cells(standing: Standing) -> tuple[str, ...]:
         standing.step_time_s,
     )
     shown = tuple("-" if number is None or math.isnan(number) else f"{number:.4g}" for number in numbers)
+    if standing.per_card:
+        shown = (*shown[:3], f"{shown[3]}/GPU", *shown[4:])
     end = "-" if standing.x_end is None else f"{standing.x_end:.4g}"
     return (
         _short(standing.name),

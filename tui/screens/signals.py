@@ -11,6 +11,7 @@ from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, SeriesView
 from trainmon.tails.text import printable
 from trainmon.tui import keys, numbers
 from trainmon.tui.curve import curve_of, spark_text
+from trainmon.tui.rates import unit_of
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.filtered import FilteredScreen
 from trainmon.tui.screens.of_run import RunBound
@@ -28,10 +29,12 @@ class SignalList(LineList):
         super().__init__(id)
         self.families: list[list[SeriesView]] = []
         self.chosen: tuple[str, ...] = ()
+        self.run: RunSnapshot | None = None
 
-    def show(self, families: list[list[SeriesView]], chosen: tuple[str, ...]) -> None:
-        """`chosen`: names of the signals that are drawn already."""
+    def show(self, run: RunSnapshot, families: list[list[SeriesView]], chosen: tuple[str, ...]) -> None:
+        """`families` of the signals of `run`; `chosen`: names of those that are drawn already."""
         before = self.current
+        self.run = run
         self.families, self.chosen = families, chosen
         if before is not None:
             self.cursor = next((i for i, one in enumerate(families) if one[0].key.signal == before), self.cursor)
@@ -57,8 +60,9 @@ class SignalList(LineList):
         views, glyphs = self.families[index], look_of(self).glyphs
         lead = views[0]
         name = printable(lead.key.signal, 80) + (f" ({len(views)} series)" if len(views) > 1 else "")
-        cells = max(20, width - 40)
-        value = fit(numbers.with_unit(lead.last, lead.unit), 14, glyphs.ellipsis, right=True)
+        cells = max(20, width - 41)
+        unit = lead.unit if self.run is None else unit_of(self.run, lead)
+        value = fit(numbers.with_unit(lead.last, unit), 15, glyphs.ellipsis, right=True)
         curve = spark_text(curve_of(lead), 18, glyphs.spark, glyphs.bad, least_span=0.05)
         mark = glyphs.acknowledged if lead.key.signal in self.chosen else " "
         head = [Span(glyphs.cursor if at_cursor else " ", "key"), Span(f" {mark} ", "pass")]
@@ -101,7 +105,7 @@ class SignalsScreen(FilteredScreen, RunBound):
         names = sorted({key.signal for key in run.series})
         matching = [name for name in names if all(word in name.lower() for word in words)]
         families = [views for name in matching if (views := family(run, name))]
-        self.pane.show(families, tuple(self.monitor.added))
+        self.pane.show(run, families, tuple(self.monitor.added))
         draws = self.shown_key("open")
         text = f"  {len(families)} of {len(names)}; {draws} draws one on the run's screen, or no longer"
         self.query_one("#counts", TextLines).show([[Span(" signals", "title"), Span(text, "muted")]])
@@ -112,7 +116,8 @@ class SignalsScreen(FilteredScreen, RunBound):
         if pane.cursor >= len(pane.families):
             return ""
         lead = pane.families[pane.cursor][0]
-        return f"{lead.key} = {numbers.with_unit(lead.last, lead.unit)}"
+        unit = lead.unit if pane.run is None else unit_of(pane.run, lead)
+        return f"{lead.key} = {numbers.with_unit(lead.last, unit)}"
 
     def action_open(self) -> None:
         """Drawn, or no longer."""
