@@ -15,6 +15,8 @@ from trainmon.tails.quick_dataclass import dataclass
 
 HEADER_BYTES = 20
 MAX_PAYLOAD_BYTES = 4 << 20
+MAX_POURED_BYTES = 16 << 20  # of a packet of `POURED`
+POURED = "P"  # part of a file as it lies there: given on in pieces, as they come
 LONG_BYTES = 64 << 10  # from here on the rest of a packet is read to where it belongs, and not copied there
 
 _HEADER = re.compile(rb"([A-Za-z]) ([0-9a-f]{8}) ([0-9a-f]{8})\n")
@@ -56,6 +58,9 @@ class FrameBuffer:
         self._data = bytearray()
         self._place = 0
         self._long: _Long | None = None
+        self._poured = 0  # the packet whose pieces come now,
+        self._left = 0  # and how much of it has not come
+        self._pieces: list[Frame] = []
 
     def rest(self) -> memoryview | None:
         """Where the next bytes belong when they are those of a long packet: to be read into, and told by `filled`."""
@@ -73,13 +78,24 @@ class FrameBuffer:
             self._long.rest[:count] = data[:count]
             self.filled(count)
             data = data[count:]
+        elif self._left and data:
+            piece, data = data[: self._left], data[self._left :]
+            self._left -= len(piece)
+            self._pieces.append(Frame(POURED, self._poured, bytes(piece)))  # of bytes as they came no copy is made
         if self._place:
             del self._data[: self._place]
             self._place = 0
         self._data += data
 
     def take(self) -> Iterator[Frame]:
-        """The packets that are whole. Raises BadAnswer where no packet begins, or one would be too long."""
+        """The packets that are whole, and pieces of long ones of `POURED`, each a packet of its own here.
+
+        Raises BadAnswer where no packet begins, or one would be too long.
+        """
+        pieces, self._pieces = self._pieces, []
+        yield from pieces
+        if self._left:
+            return
         if self._long is not None:
             if len(self._long.rest):
                 return
@@ -91,15 +107,20 @@ class FrameBuffer:
                 raise BadAnswer("it sent something that is no packet of the reader")
             kind, number, length = match.group(1).decode(), int(match.group(2), 16), int(match.group(3), 16)
             del match  # its hold on the buffer would forbid cutting it
-            if length > MAX_PAYLOAD_BYTES:
+            if length > (MAX_POURED_BYTES if kind == POURED else MAX_PAYLOAD_BYTES):
                 raise BadAnswer(f"it announced a packet of {length} bytes")
             begin = self._place + HEADER_BYTES
             if len(self._data) < begin + length:
-                if length >= LONG_BYTES:
+                if length < LONG_BYTES:
+                    return
+                came = bytes(memoryview(self._data)[begin:])
+                self._data.clear()
+                self._place = 0
+                if kind == POURED:
+                    self._poured, self._left = number, length - len(came)
+                    yield Frame(kind, number, came)
+                else:
                     self._long = _Long(kind, number, length)
-                    came = self._data[begin:]
-                    self._data.clear()
-                    self._place = 0
                     self.add(came)
                 return
             self._place = begin + length

@@ -72,7 +72,7 @@ class Asker(Protocol):
 class Arrived:
     """Bytes at an offset, or an event (a rotation with the length of the file before it)."""
 
-    data: bytes = b""
+    data: bytes | memoryview = b""
     offset: int = 0
     event: FileEvent | None = None
 
@@ -123,12 +123,14 @@ class RemoteFile:
     def take(self, budget: int) -> tuple[bytes, int, list[Arrived], bool]:
         """Bytes, where they begin, what happened before them, and whether there is more to take."""
         events: list[Arrived] = []
-        pieces: list[bytes] = []
+        pieces: list[bytes | memoryview] = []
         size = start = 0
         with self._lock:
             while self._arrived:
                 first = self._arrived[0]
-                if pieces and (first.event is not None or first.offset != start + size or size >= budget):
+                if pieces and (first.event is not None or first.offset != start + size):
+                    break
+                if pieces and size + len(first.data) > budget:  # cutting it would copy it
                     break
                 self._arrived.popleft()
                 if first.event is not None:
@@ -138,9 +140,9 @@ class RemoteFile:
                     start = first.offset
                 room = budget - size
                 if len(first.data) > room:
-                    rest = Arrived(first.data[room:], first.offset + room)
-                    self._arrived.appendleft(rest)
-                    first.data = first.data[:room]
+                    whole = memoryview(first.data)  # the rest of it is not copied each time
+                    self._arrived.appendleft(Arrived(whole[room:], first.offset + room))
+                    first.data = whole[:room]
                 pieces.append(first.data)
                 size += len(first.data)
             self._queued -= size

@@ -13,18 +13,10 @@ from collections.abc import Callable
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.ssh.answer import (
-    Piece,
-    Status,
-    number,
-    piece_of,
-    settled,
-    silence_of,
-    stat_or_errno,
-    status_of,
-)
+from trainmon.tails.ssh.answer import Piece, Status, number, silence_of, status_of
 from trainmon.tails.ssh.frame import BadAnswer, Frame, word
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
+from trainmon.tails.ssh.shell_parts import Parts
 
 PING_S = 2.0
 TICK_BUSY_S = 0.1  # while something is written, and where a look is quick
@@ -39,12 +31,11 @@ _MOUNTS_AGAIN_S = 60.0
 _AGAIN_S = 1.0  # what could not be read is tried again
 _LOOK_SHARE = 0.2  # of the time between two looks that one may take
 _OVERLAP_BYTES = 1024
-_PART_BYTES = (4 << 20) - 2 * _OVERLAP_BYTES  # each costs some processes there
+_PART_BYTES = (8 << 20) - _OVERLAP_BYTES  # each costs some processes there, and half the widest window keeps two going
 _PARTS_ON_WAY = 3
 _HEAD_BYTES = 4096
 _SECOND_NS = 1_000_000_000
 _TICKS = 0x60000000  # numbers of ticks begin here
-_PARTS = 0x40000000  # and those of parts
 _MOST_MOUNTS = 1000
 
 
@@ -99,9 +90,7 @@ class ShellSide:
         self._clock = clock
         self._polled: dict[int, _Polled] = {}
         self._known: dict[int, Status | int] = {}
-        self._next = _PARTS
-        self._parts: dict[int, Callable[[Piece], None]] = {}
-        self._pending: dict[int, Piece | bytes] = {}
+        self._parts = Parts()
         self._tick = _TICKS
         self._tick_at = self._ping_at = self._follow_at = 0.0
         self._is_ticking = False
@@ -163,10 +152,7 @@ class ShellSide:
         if frame.kind in "FH" and frame.number == 0:
             self._learn_mounts(frame, now)
             return True
-        if frame.number not in self._parts or frame.kind not in "KPk":
-            return False
-        self._take_part(frame)
-        return True
+        return self._parts.take(frame)
 
     def beat(self, now: float) -> float:
         """Does what is due; when there is something to do next."""
@@ -259,23 +245,6 @@ class ShellSide:
 
     # -- parts -------------------------------------------------------------------------------------------------
 
-    def _take_part(self, frame: Frame) -> None:
-        if frame.kind == "P":
-            self._pending[frame.number] = frame.payload
-        elif frame.kind == "K":
-            piece = piece_of(frame.payload)
-            if piece.error or not piece.status or not stat.S_ISREG(piece.status.mode or 0):
-                self._parts.pop(frame.number)(piece)
-            else:
-                self._pending[frame.number] = piece
-        elif (before := self._pending.pop(frame.number, None)) is not None:
-            then = self._parts.pop(frame.number)
-            if isinstance(before, Piece):
-                then(settled(before, frame.payload))
-                return
-            after = stat_or_errno(frame.payload) if frame.payload else errno.ENOENT
-            then(Piece(0, after, before) if isinstance(after, Status) else Piece(after or errno.EIO))
-
     def _serve(self, file: RemoteFile, polled: _Polled) -> None:
         """Asks for the next parts, with some of what is known before them, which show whether it goes on."""
         question, told = polled.question, polled.told
@@ -309,9 +278,9 @@ class ShellSide:
         polled.asked += part.count
         polled.credit -= part.count
         polled.on_way += 1
-        self._next += 1
-        self._parts[self._next] = lambda piece: self._part_came(file, polled, part, piece)
-        where = (self._next, file.number, part.at - part.overlap, part.overlap + part.count)
+        length = part.overlap + part.count
+        place = self._parts.expect(length, lambda piece, data: self._part_came(file, polled, part, piece, data))
+        where = (place, file.number, part.at - part.overlap, length)
         self._send(b"d %d %d %d %d\n" % where)
 
     def _ask_head(
@@ -320,15 +289,13 @@ class ShellSide:
         question, epoch = polled.question, polled.epoch
         assert question is not None
 
-        def came(piece: Piece) -> None:
+        def came(piece: Piece, _: list[bytes]) -> None:
             if epoch == polled.epoch and question is not None:
                 polled.on_way = 0
                 if self._was_read(file, polled, piece):
                     then(file, polled, question, piece)
 
-        self._next += 1
-        self._parts[self._next] = came
-        self._send(b"k %d %s 0 %d\n" % (self._next, word(file.path), _HEAD_BYTES))
+        self._send(b"k %d %s 0 %d\n" % (self._parts.expect(0, came), word(file.path), _HEAD_BYTES))
 
     def _head_came(self, file: RemoteFile, polled: _Polled, question: Question, piece: Piece) -> None:
         assert piece.status is not None
@@ -339,7 +306,7 @@ class ShellSide:
         polled.head_is_checked = polled.is_wanted = True
         self._serve(file, polled)
 
-    def _part_came(self, file: RemoteFile, polled: _Polled, part: _Part, piece: Piece) -> None:
+    def _part_came(self, file: RemoteFile, polled: _Polled, part: _Part, piece: Piece, data: list[bytes]) -> None:
         if part.epoch != polled.epoch or polled.question is None:
             return
         polled.on_way -= 1
@@ -347,10 +314,10 @@ class ShellSide:
             return
         question, status, overlap = polled.question, piece.status, part.overlap
         assert status is not None
-        if len(piece.data) != overlap + part.count:
+        if sum(map(len, data)) != overlap + part.count:
             raise BadAnswer("it sent another number of bytes than was asked for")
         before = polled.tail[len(polled.tail) - overlap :] if overlap else b""
-        if status.size < polled.offset or piece.data[:overlap] != before:
+        if status.size < polled.offset or data[0][:overlap] != before:
             polled.drop()
             polled.head_is_checked, polled.is_wanted, polled.on_way = False, True, 1
             self._ask_head(file, polled, self._differs)
@@ -363,13 +330,17 @@ class ShellSide:
             polled.head_is_checked, polled.told, polled.is_wanted = False, status, True
             self._serve(file, polled)
             return
-        data = piece.data[overlap:]
-        polled.offset += len(data)
-        polled.tail = (polled.tail + data[-_OVERLAP_BYTES:])[-_OVERLAP_BYTES:]
+        data[0] = data[0][overlap:]
+        polled.offset += part.count
+        for each in data:
+            polled.tail = (polled.tail + each[-_OVERLAP_BYTES:])[-_OVERLAP_BYTES:]
         polled.told = status
-        if data and status.mtime_ns % _SECOND_NS == 0:  # coarse time stamps: a change may not show in them
+        if part.count and status.mtime_ns % _SECOND_NS == 0:  # coarse time stamps: a change may not show in them
             polled.check_again_at = self._clock.monotonic() + 1.5
-        file.answer_data(question.turn, status, part.at, data)
+        at = part.at
+        for each in data if not part.count else filter(None, data):
+            file.answer_data(question.turn, status, at, each)
+            at += len(each)
         if polled.question is question:  # also when nothing came: it may have grown between the reading and the status
             self._serve(file, polled)
 

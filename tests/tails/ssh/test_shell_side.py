@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.tails.clocks import FakeClock
-from trainmon.tails.ssh.frame import Frame
+from trainmon.tails.ssh.frame import BadAnswer, Frame
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
 from trainmon.tails.ssh.shell_side import HANGS_AFTER_S, ShellSide
 
@@ -115,3 +115,35 @@ def test_what_was_put_off_while_a_mount_hung_is_asked_for_when_it_answers(there:
     assert there.asked() == []
     there.take("H", 0, MOUNT)
     assert there.asked() != []
+
+
+def test_a_part_in_pieces_is_taken_when_its_end_says_that_the_file_stayed(there: Dialogue) -> None:
+    there.file.set_window(1 << 20)
+    there.content += bytes(range(256)) * 2000
+    there.tell(mtime=1)
+    [(number, offset, length)] = there.asked()
+    wanted = there.content[offset : offset + length]
+    for begin in range(0, length, 100_000):
+        there.take("P", number, wanted[begin : begin + 100_000])
+    assert there.given() == b""
+    there.take("k", number, there.status(mtime=1))
+    there.answer()
+    got = b""
+    while piece := there.file.take(70_000)[0]:
+        got += piece
+    assert b"one\n" + got == there.content
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_another_number_of_bytes_than_was_asked_for_is_no_answer(there: Dialogue, change: int) -> None:
+    there.content += b"two\n"
+    there.tell(mtime=1)
+    [(number, _, length)] = there.asked()
+
+    def answer() -> None:
+        there.take("P", number, bytes(length // 2))
+        there.take("P", number, bytes(length - length // 2 + change))
+        there.take("k", number, there.status(mtime=1))
+
+    with pytest.raises(BadAnswer):
+        answer()
