@@ -30,62 +30,60 @@ class Labels:
     def __init__(self, header: Header | None = None) -> None:
         self._columns = header.labels if header is not None else ()
         self._names = header.names if header is not None else ()
-        self._runs = header.runs if header is not None else ()
-        self._texts = _may_tell_runs(header) if header is not None else ()
-        self._steps = [index for index, name in enumerate(self._names) if step_rank(name) is not None]
+        self._step = next((index for index, name in enumerate(self._names) if step_rank(name) is not None), -1)
+        has_step = header is not None and self._step >= 0
+        self._words = {index: _Words() for index in _may_tell_runs(header)} if header is not None and has_step else {}
+        self._results = _Results(header.runs if header is not None and has_step else ())
+        self._values: dict[int, set[str]] = {index: set() for index in self._columns}
+        self._first: dict[int, str] = {}
+        self.rows = 0  # that were seen until all was clear
         self._silent: dict[int, str] = {}
         self._known: dict[tuple[str, ...], str] = {}
 
+    @property
+    def count(self) -> int:
+        """How many columns label."""
+        return len(self._columns)
+
     def settle(self, rows: Sequence[Sequence[str]], *, final: bool) -> bool:
-        """Decides by the first rows which columns label; False when more rows must be seen."""
-        texts = self._texts_among(rows[:_HEAD_ROWS])
-        if texts and len(rows) < _HEAD_ROWS and not final:
+        """Decides by the first rows which columns label; False when more rows must be seen.
+
+        Each call is given the rows of the one before and those that came since; what is decided follows from the rows
+        up to the first at which all is clear, however many there are.
+        """
+        while not (is_clear := self._is_clear()) and self.rows < len(rows):
+            self._see(rows[self.rows])
+            self.rows += 1
+        if not is_clear and not final:
             return False
-        told = (index for index in texts if self._tells_runs(index, rows[:_HEAD_ROWS]))
-        self._columns = (*self._columns, *told, *self._results_of(rows[:_HEAD_ROWS]))
-        single = {index: {row[index] for row in rows[:_HEAD_ROWS]} for index in self._columns}
-        single = {index: values for index, values in single.items() if len(values) < 2}
-        if single and len(rows) < _HEAD_ROWS and not final:
-            return False
-        self._silent = {index: next(iter(values)) for index, values in single.items()}
-        for index in self._columns if rows else ():
-            if self._names[index].lower() in _PROCESSES:  # the first to speak speaks for the run
-                self._silent.setdefault(index, rows[0][index])
+        told = (index for index, words in self._words.items() if words.tell_runs(self.rows))
+        self._columns = (*self._columns, *told, *(self._results.columns if self._results.are_rows else ()))
+        for index in self._columns:
+            values = self._values.get(index, ())
+            if len(values) == 1 or self._is_process(index):  # the first to speak speaks for the run
+                self._silent[index] = self._first.get(index, "")
         return True
 
-    def _texts_among(self, rows: Sequence[Sequence[str]]) -> list[int]:
-        """The columns of words, of which few come again and again: they may name runs."""
-        found = []
-        for index in self._texts if self._steps else ():
-            words = {row[index] for row in rows}
-            if not any(map(is_number, words)) and all(len(word) <= _LONGEST for word in words) and any(words):
-                found.append(index)
-        return found
+    def _see(self, row: Sequence[str]) -> None:
+        if not self.rows:
+            self._first = dict(enumerate(row))
+        step = _step(row[self._step]) if self._step >= 0 else None
+        for index in [index for index, words in self._words.items() if not words.see(row[index], step)]:
+            del self._words[index]
+        self._results.see(row, step)
+        for index, values in self._values.items():
+            values.add(row[index])
 
-    def _tells_runs(self, index: int, rows: Sequence[Sequence[str]]) -> bool:
-        """Whether the steps go back in the table, and never among the rows of one word in column `index`."""
-        newest: dict[str, float] = {}
-        last, goes_back = -math.inf, False
-        for row in rows:
-            step = _step(row[self._steps[0]])
-            if step is None:
-                continue
-            if step <= newest.get(row[index], -math.inf):
-                return False
-            goes_back = goes_back or step <= last
-            newest[row[index]] = last = step
-        return goes_back and 1 < len(newest) <= len(rows) // 2
+    def _is_clear(self) -> bool:
+        """Whether no further row changes what was decided."""
+        if self.rows >= _HEAD_ROWS:
+            return True
+        if not self.rows or self._words or self._results.may_be_rows:
+            return False
+        return all(len(values) > 1 or self._is_process(index) for index, values in self._values.items())
 
-    def _results_of(self, rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
-        """The columns that name runs, where each of several runs has one row: a table of results."""
-        columns = self._runs if self._steps else ()
-        tops: dict[tuple[str, ...], float] = {}
-        for row in rows if columns else ():
-            step = _step(row[self._steps[0]])
-            name = tuple(row[index] for index in columns)
-            if step is not None and step > tops.setdefault(name, step):
-                return ()
-        return columns if len(tops) > 1 else ()
+    def _is_process(self, index: int) -> bool:
+        return self._names[index].lower() in _PROCESSES
 
     def suffixes(self, table: Sequence[Sequence[str]], runs: Sequence[str]) -> list[str] | None:
         """(n,) the labels of the rows, `table` column by column; None when the table has no labels.
@@ -117,6 +115,55 @@ class Labels:
             if value and self._silent.get(index) != value
         ]
         return "{" + ",".join(parts) + "}" if parts else ""
+
+
+class _Words:
+    """One column of words, of which few come again and again: they may name runs."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, float] = {}
+        self._last = -math.inf
+        self._goes_back = False
+        self._has_begun = False
+
+    def see(self, word: str, step: float | None) -> bool:
+        """Takes in a row; False once the column tells no runs: a number, a long text, a step that goes back under one
+        word. A column that begins empty tells none."""
+        if is_number(word) or len(word) > _LONGEST or not (word or self._has_begun):
+            return False
+        self._has_begun = True
+        if step is None:
+            return True
+        if step <= self._newest.get(word, -math.inf):
+            return False
+        self._goes_back = self._goes_back or step <= self._last
+        self._newest[word] = self._last = step
+        return True
+
+    def tell_runs(self, rows: int) -> bool:
+        """Whether the steps go back in the table, and never among the rows of one word."""
+        return self._goes_back and 1 < len(self._newest) <= rows // 2
+
+
+class _Results:
+    """The columns that name runs, where each of several runs has one row: a table of results."""
+
+    def __init__(self, columns: tuple[int, ...]) -> None:
+        self.columns = columns
+        self.may_be_rows = bool(columns)
+        self._tops: dict[tuple[str, ...], float] = {}
+
+    @property
+    def are_rows(self) -> bool:
+        """Whether it is such a table by what was seen."""
+        return self.may_be_rows and len(self._tops) > 1
+
+    def see(self, row: Sequence[str], step: float | None) -> None:
+        """Takes in a row."""
+        if step is None or not self.may_be_rows:
+            return
+        name = tuple(row[index] for index in self.columns)
+        self.may_be_rows = step <= self._tops.setdefault(name, step)
 
 
 def _may_tell_runs(header: Header) -> tuple[int, ...]:

@@ -20,11 +20,12 @@ from trainmon.tails.formats.csv_wide import WideRuns
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.run_keys import names_run
+from trainmon.tails.formats.run_split import LOOK_AHEAD
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.formats.torn import Torn
 from trainmon.tails.record import NoteKind, Parsed
-from trainmon.tails.steps import is_training_key, step_rank
+from trainmon.tails.steps import WEAK_RANK, is_training_key, step_key_of, step_rank
 
 _BOM = b"\xef\xbb\xbf"
 _SETTLE_ROWS = 64  # rows in which a step may show; a table's columns do not change
@@ -215,17 +216,21 @@ class CsvTable(LineFormat):
         rows, self._rows = self._rows, []
         if self._header is None:
             return
+        size = _BATCH if not self._header.long else _BATCH // 8
+        most = size
         if self._head is not None:
             self._head += rows
             if not self._settle(self._header, self._head, final=final):
                 return
-            rows, self._head = self._head, None
-        size = _BATCH if not self._header.long else _BATCH // 8
+            if self._labels.count and len(self._head) < self._labels.rows + LOOK_AHEAD and not final:
+                return
+            # What tells runs apart in the rows by which labels were settled labels none of them.
+            rows, self._head, most = self._head, None, self._labels.rows or size
         while rows:
-            taken = self._emit(self._header, rows[:size], final=final or len(rows) > size)
+            taken = self._emit(self._header, rows[: most + LOOK_AHEAD], most, final=final)
             if not taken:
                 break
-            rows = rows[taken:]
+            rows, most = rows[taken:], size
         self._rows = rows
 
     def _settle(self, header: Header, rows: list[TableRow], *, final: bool) -> bool:
@@ -233,8 +238,12 @@ class CsvTable(LineFormat):
             return False
         chooser = self.reader.chooser
         seen = [self._values(header, row[0]) for row in rows[: _SETTLE_ROWS + chooser.LOOK_AHEAD]]
+        has_better = any((step_rank(name) or math.inf) < WEAK_RANK for name in header.names)
         for index, values in enumerate(seen[:_SETTLE_ROWS]):
             behind = seen[index + 1 : index + 1 + chooser.LOOK_AHEAD]
+            is_all = final or len(behind) == chooser.LOOK_AHEAD
+            if has_better and not is_all and chooser.offers(values) and not any(map(step_key_of, (values, *behind))):
+                return False  # an epoch may rise before the column of steps is filled
             answer = chooser.consider(values, behind, final=final)
             if answer is None:
                 return False
@@ -251,8 +260,9 @@ class CsvTable(LineFormat):
                 continue
         return values
 
-    def _emit(self, header: Header, rows: list[TableRow], *, final: bool) -> int:
-        """Adds rows; how many. The others wait for those that tell which run they belong to."""
+    def _emit(self, header: Header, rows: list[TableRow], most: int, *, final: bool) -> int:
+        """Adds the first `most` rows; how many. The others wait for those that tell which run they belong to."""
+        rows, ahead = rows[:most], rows[most:]
         table = list(zip(*(row[0] for row in rows), strict=True))
         columns: Columns = {}
         marks: Marks = {}
@@ -274,8 +284,11 @@ class CsvTable(LineFormat):
             return len(rows)
         placed = None
         if words := self._words(header, table):
-            steps = columns.get(self.reader.chooser.key, np.full(len(rows), math.nan))
-            placed = self.reader.place(words, steps, offsets, lines, final=final)
+            steps = columns.get(self.reader.chooser.key, np.full(len(rows), math.nan)).tolist()
+            for name, column in words.items() if ahead else ():
+                column += [row[0][header.names.index(name)] for row in ahead]
+            steps += [_nan_if_none(self._values(header, row[0]).get(self.reader.chooser.key)) for row in ahead]
+            placed = self.reader.place(words, steps, offsets, lines, final=final, most=len(rows))
             if placed.taken < len(rows):
                 table = [column[: placed.taken] for column in table]
                 columns, marks, texts, _, offsets, lines = Rows(columns, marks, texts, [], offsets, lines).first(
@@ -302,6 +315,10 @@ class CsvTable(LineFormat):
             if name != self.reader.chooser.key and self.reader.split.wants(name, is_number=self._are_numbers[index]):
                 words[name] = list(table[index])
         return words
+
+
+def _nan_if_none(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _are_plain(names: list[str]) -> bool:

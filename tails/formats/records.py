@@ -82,6 +82,7 @@ class RecordReader:
                 run.ended = True
                 out.notes.append(end)
         out.records = sum(len(block) for block in out.blocks)
+        out.facts.sort(key=lambda fact: fact.line_no)  # rows are read in bulk, run by run
         return out
 
     def place(
@@ -102,8 +103,8 @@ class RecordReader:
         before = self.run.label
         placed = self.split.place(words, steps, final=final, most=most)
         labels = self.split.labels
-        for number, label in enumerate(labels[known:], known):
-            self._meet(label, int(lines[placed.runs.index(number)]) if placed.runs and number in placed.runs else 0)
+        for label, at in zip(labels[known:], placed.begun, strict=True):
+            self._meet(label, int(lines[at]))
         for at, text in placed.launches:
             run = before if placed.runs is None else labels[max(placed.runs[at], 0)]
             note = Note(self.source, int(lines[at]), int(offsets[at]), NoteKind.LAUNCH, text, None, run=run)
@@ -124,7 +125,7 @@ class RecordReader:
     def _say_too_many(self) -> None:
         if self.split.left_out and not self._has_said_too_many:
             self._has_said_too_many = True
-            self.note(NoteKind.FILE, f"more than {MOST_RUNS} runs: the rows of the others are left out", 0, 0)
+            self.note_of_place(NoteKind.FILE, f"more than {MOST_RUNS} runs: the rows of the others are left out", 0, 0)
 
     def _meet(self, label: str, line_no: int) -> None:
         """Makes room for another run."""

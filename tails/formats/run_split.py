@@ -60,10 +60,12 @@ class _Run:
 @dataclass(slots=True)
 class Placement:
     """What `RunSplit.place` found. `runs`: the run of each record that was `taken`, None when all are of the newest
-    one, -1 where there are too many; `launches`: (record, words) where a run begins to be called otherwise."""
+    one, -1 where there are too many; `begun`: for each run that is new, the record that told of it; `launches`:
+    (record, words) where a run begins to be called otherwise."""
 
     runs: list[int] | None
     taken: int
+    begun: list[int] = field(default_factory=list)
     launches: list[tuple[int, str]] = field(default_factory=list)
 
 
@@ -88,6 +90,7 @@ class RunSplit:
         self._starts: dict[str, str] = {}
         self._over: set[str] = set()  # keys that vary within a run
         self._changes = 0
+        self._first_label = ""
         self._told = ""  # the first run's label, where the file tells its runs apart by itself
 
     @property
@@ -102,8 +105,8 @@ class RunSplit:
 
     @property
     def first_label(self) -> str:
-        """What the first run is called beside the others."""
-        return self._told or self._label(next(one for one, run in self._known.items() if run == 0), ())
+        """What the first run is called beside the others, by what was known when the second began."""
+        return self._told or self._first_label
 
     def begin(self, label: str) -> int:
         """Another run begins, whose records its file tells apart by itself: from now on no key does. Gives its number,
@@ -246,7 +249,7 @@ class RunSplit:
         known = self._known.get(identity)
         if known is not None:
             if known == self.newest and self._identity in self._renamed and identity not in self._renamed:
-                self._known[self._identity] = self._new_run(self._identity)  # written in turn with the first
+                self._known[self._identity] = self._new_run(self._identity, at, out)  # written in turn with the first
                 self._renamed.discard(self._identity)
             return known
         step, run = float(steps[at]), self._runs[max(self.newest, 0)]
@@ -257,7 +260,7 @@ class RunSplit:
                 return None
             self._known[identity] = self.newest  # a table of results: one record each
         elif run.is_begun_anew_at(step):
-            self._known[identity] = self._new_run(identity)
+            self._known[identity] = self._new_run(identity, at, out)
         else:
             self._known[identity] = self.newest
             self._renamed.add(identity)
@@ -281,10 +284,13 @@ class RunSplit:
                 tops.setdefault(identity, step)
         return False
 
-    def _new_run(self, identity: _Identity) -> int:
+    def _new_run(self, identity: _Identity, at: int, out: Placement) -> int:
         if len(self._runs) >= MOST_RUNS:
             return -1
+        out.begun.append(at)
         first = next(known for known, run in self._known.items() if run == 0)
+        if len(self._runs) == 1:
+            self._first_label = self._label(first, ())
         self._runs.append(_Run(self._label(identity, first)))
         return len(self._runs) - 1
 

@@ -171,6 +171,76 @@ def test_any_rows_in_any_pieces_say_the_same(header: str, rows: list[list[str]],
     assert said(read_lines(CsvTable("m"), data, cuts)) == said(read_lines(CsvTable("m"), data))
 
 
+_HOSTILE = st.sampled_from(
+    [
+        "run,step,loss",
+        "model,step,loss",
+        "run,task,step,acc",
+        "seed,optimizer,epoch,step,loss",
+        "lr,batch_size,iter,loss",
+        "run,metric,step,value",
+        "rank,step,loss",
+        "flavour,mood,step,loss",
+    ]
+)
+_COLUMNS = {"step": 0, "iter": 0, "epoch": 1, "loss": 2, "acc": 2, "value": 2, "lr": 1}
+
+
+def hostile_table(
+    header: str, shape: list[int], odd: list[tuple[int, int, str]], short: list[tuple[int, int]]
+) -> bytes:
+    """A table whose steps rise, begin anew or stand still, its names in turn or one after the other, a few of its
+    fields (row, column, text) odd, a few of its rows cut short."""
+    names, (rows, period, *modes) = header.split(","), shape
+    table = [
+        [
+            str([i, i // period, i % period, 1][modes[(place + _COLUMNS.get(name, 3)) % 4]])
+            for place, name in enumerate(names)
+        ]
+        for i in range(rows)
+    ]
+    for name in {"model", "task", "optimizer", "flavour", "mood", "metric"} & set(names):
+        for row in table:
+            row[names.index(name)] = "abc"[int(row[names.index(name)]) % 3]
+    for row_at, place, text in odd:
+        table[row_at % rows][place % len(names)] = text
+    for row_at, width in short:
+        del table[row_at % rows][1 + width % len(names) :]
+    return "\n".join([header, *map(",".join, table)]).encode() + b"\n"
+
+
+_AT = st.integers(0, 400)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    _HOSTILE,
+    st.tuples(st.integers(3, 330), st.integers(1, 40), *[st.integers(0, 3)] * 4).map(list),
+    st.lists(st.tuples(_AT, _AT, st.sampled_from(["", "nan", "a", "7", "eval", "1e999"])), max_size=20),
+    st.lists(st.tuples(_AT, _AT), max_size=8),
+    st.lists(_AT, max_size=6),
+)
+def test_what_labels_and_what_names_a_run_is_told_by_the_rows_alone(
+    header: str, shape: list[int], odd: list[tuple[int, int, str]], short: list[tuple[int, int]], cuts: list[int]
+) -> None:
+    data = hostile_table(header, shape, odd, short)
+    whole = said(read_lines(CsvTable("m"), data))
+    assert said(read_lines(CsvTable("m"), data, cuts)) == whole
+    assert said(read_lines(CsvTable("m"), data, range(40))) == whole
+
+
+def test_a_column_of_runs_that_are_numbers_is_no_label_because_two_rows_came_first() -> None:
+    rows = [f"{run},{step},{2.5 + run}" for step in range(6) for run in (0, 1)]
+    data = "\n".join(["run,step,loss", *rows]).encode() + b"\n"
+    for cut in range(1, 13):
+        assert list(by_run(read_lines(CsvTable("m"), data, [cut]))) == ["", "run=1"]
+
+
+def test_an_epoch_that_rises_first_does_not_keep_the_step_from_being_it() -> None:
+    data = b"epoch,step,loss\n1,,2.5\n2,,2.4\n2,30,2.3\n3,40,2.2\n"
+    assert steps(read_lines(CsvTable("m"), data, [3])) == steps(read_lines(CsvTable("m"), data)) == [None, None, 30, 40]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
 def test_numbers_print_back_as_they_were_written(numbers: list[float]) -> None:
