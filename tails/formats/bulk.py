@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trainmon.tails.formats.config_facts import fact_of_constant
+from trainmon.tails.formats.gathered import Gathered
 from trainmon.tails.formats.kinds import PLAIN, SPLIT_KEYS, TYPE_KEYS, RecordKind, Role, kind_of
 from trainmon.tails.formats.records import RANK, RecordReader
 from trainmon.tails.formats.run_split import Placement
 from trainmon.tails.formats.stamps import epoch_seconds, parse_stamp, stamp_keys, stamp_order
-from trainmon.tails.formats.struct_plan import Columns, Marks, StructPlan
+from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.formats.table import Batch
 from trainmon.tails.record import FloatArray, IntArray, Mark, TimeKind
 from trainmon.tails.steps import BoolArray, is_loss_key, is_training_key
@@ -55,20 +56,20 @@ class Bulk:
     def __init__(self, reader: RecordReader) -> None:
         self.reader = reader
 
-    def add(self, plan: StructPlan, records: list[Any], loose: bool, offsets: IntArray, lines: IntArray) -> int:
+    def add(self, records: Gathered, offsets: IntArray, lines: IntArray) -> int:
         """Adds `records`, which stand at `offsets` and `lines`; how many were taken in.
 
         Fewer than all when one of them is no row of numbers: that one must be read by itself.
         """
-        texts = plan.texts(records)
-        columns, marks = plan.columns(records, loose=loose)
+        texts = records.texts()
+        columns, marks = records.columns()
         kinds = self._kinds(columns, marks, texts, len(records))
         stop = next((i for i, kind in enumerate(kinds) if kind.role is Role.FACTS), len(records)) if kinds else None
         if stop is not None and stop < len(records):
             if stop == 0:
                 return 0
-            return self.add(plan, records[:stop], loose, offsets[:stop], lines[:stop])
-        words = plan.words(records, columns)
+            return self.add(records.first(stop), offsets[:stop], lines[:stop])
+        words = records.words(columns)
         if not words:
             self._add_rows(columns, marks, texts, kinds, offsets, lines)
             return len(records)

@@ -10,6 +10,7 @@ import msgspec
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.cells import KeyTable
+from trainmon.tails.formats.gathered import Gathered
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.records import Cells, RecordReader
@@ -18,6 +19,7 @@ from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
 from trainmon.tails.formats.torn import Torn
 from trainmon.tails.formats.wrapped import message_of
 from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.newlines import count_newlines
 from trainmon.tails.notes import NoteScanner
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.record import NoteKind, Parsed
@@ -95,7 +97,7 @@ class JsonLines(LineFormat):
         self._read_lines(lines, final=True)
 
     def _read(self, data: bytes, offset: int, line_no: int, *, final: bool) -> Parsed:
-        out = Parsed(lines=data.count(b"\n"))
+        out = Parsed(lines=count_newlines(data))
         if self._held is not None:
             before, offset, line_no = self._held
             data, self._held = before + data, None
@@ -133,8 +135,8 @@ class JsonLines(LineFormat):
     def _read_fast(self, plan: StructPlan, lines: Lines, start: int) -> tuple[int, bool]:
         """Reads simple lines in bulk; how many, and whether the next one must be read by itself."""
         at, stop = start, lines.piece_end(start, self._piece)
-        records: list[Any] = []
-        loose = blocked = False
+        gathered = Gathered(plan)
+        blocked = False
         while True:
             decoded = _decode(plan, lines, at, stop)
             if decoded is None:
@@ -144,18 +146,17 @@ class JsonLines(LineFormat):
                     break
                 stop = at + (stop - at) // 2
                 continue
-            records += decoded[0]
-            loose = loose or decoded[1]
+            gathered.add(*decoded)
             at = stop
-            if len(records) >= _BATCH or at >= len(lines) or not lines.simple[at]:
+            if len(gathered) >= _BATCH or at >= len(lines) or not lines.simple[at]:
                 break
             self._piece = min(_PIECE, self._piece * 2)
             stop = lines.piece_end(at, self._piece)
-        if not records:
+        if not gathered:
             return 0, blocked
         where = slice(start, at)
-        taken = self._bulk.add(plan, records, loose, lines.offsets[where], lines.numbers[where])
-        return taken, blocked or taken < len(records)
+        taken = self._bulk.add(gathered, lines.offsets[where], lines.numbers[where])
+        return taken, blocked or taken < len(gathered)
 
     def _read_slow(self, lines: Lines, index: int, *, final: bool) -> bool:
         """Reads one line whatever is in it; False when it must be held back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmon.tails.newlines import newline_places
 from trainmon.tails.record import IntArray
 
 _NEWLINE, _RETURN, _OPEN, _CLOSE = 10, 13, 0x7B, 0x7D
@@ -25,8 +26,9 @@ class Lines:
 
     def __init__(self, data: bytes, offset: int, line_no: int) -> None:
         self.data = data
+        self._view = memoryview(data)
         raw = np.frombuffer(data, np.uint8)
-        ends = np.flatnonzero(raw == _NEWLINE)
+        ends = newline_places(data)
         self.newlines = len(ends)
         frames = _frame_ends(raw) if b"\r" in data else ends[:0]
         if len(frames):
@@ -53,14 +55,14 @@ class Lines:
         """One line without its end."""
         return self.data[self.starts[index] : self.ends[index]]
 
-    def span(self, start: int, stop: int) -> bytes:
+    def span(self, start: int, stop: int) -> memoryview:
         """The lines from `start` up to but without `stop`, with what lies between them."""
-        return self.data[self.starts[start] : self.ends[stop - 1]]
+        return self._view[self.starts[start] : self.ends[stop - 1]]
 
     def piece_end(self, start: int, size: int) -> int:
         """The end of a piece of simple lines of at most `size` bytes, at least one line."""
-        stop = int(np.searchsorted(self.ends, self.starts[start] + size, side="right"))
-        place = int(np.searchsorted(self._hard, start))
+        stop = int(self.ends.searchsorted(self.starts[start] + size, side="right"))
+        place = int(self._hard.searchsorted(start))
         if place < len(self._hard):
             stop = min(stop, int(self._hard[place]))
         return max(stop, start + 1)
