@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from trainmon.tails.error_lines import tells_error
 from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, METRIC
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.quick_dataclass import dataclass
@@ -37,7 +38,7 @@ _IN_NUMBER = re.compile(r"\d(?:\.|,|[eE][-+]?|[eE][-+]?\d+)?$|[\s:=][-+.]$")
 _BEFORE_VALUE = re.compile(r"[A-Za-z_)\]%](?:\s{0,12}[:=]\s{0,40}|\s{1,40})$")
 _OPEN_UNIT = re.compile(r"\d ?(?:[KMGT]i?|m|to?k?)$|(?P<e>\d[eE][-+]?)$|(?P<bracket>[\w%]\($)")
 _BETWEEN = re.compile(r"[\w.%)\]](?:\s?[|,;]\s{0,4}| {1,4})$")
-_IN_KEY = re.compile(r"[\d%)\]a-z][|,;\s-]{1,12}[A-Za-z][\w /.()-]{0,60}?$")
+_IN_KEY = re.compile(r"[\d%)\]a-z][|,;\s-]{1,12}[A-Za-z](?:[\w /.()-]{0,60}?[\w/()-])?$")
 # How one begins that goes on: with a value, the rest of a number, what parts two pairs, a pair, the rest of a key.
 _VALUE = re.compile(r"\s{0,40}(?:[-+]?\.?\d|[-+]?(?:nan|inf)\b)", re.IGNORECASE)
 _REST = re.compile(
@@ -75,7 +76,7 @@ class CutLines:
 
     def __init__(self) -> None:
         self.watch = _NARROWEST
-        self._width = 0  # of the longest line so far
+        self._width = _NARROWEST - 1  # of the longest line so far, or nearly none
         self._is_cut = False
         self._held: list[Piece] = []
         self._shown = 0
@@ -165,12 +166,13 @@ def _join(pieces: list[Piece]) -> Piece:
 
 
 def _begins(raw: bytes, first: bytes) -> bool:
-    """Whether a line begins as only a whole one does: with a prefix, a step, or the words that `first` begins with."""
+    """Whether a line begins as only a whole one does: with a prefix, a step, or the words that `first` begins with; or
+    tells of an error, which is none of a record's words."""
     text = raw[:400].decode("utf-8", "replace")
     if _BEGINS.match(text) is not None or _head_of(text) == _head_of(first[:400].decode("utf-8", "replace")):
         return True
     prefix = read_prefix(text)
-    return prefix.time is not None or (bool(prefix.rank) and not prefix.is_bare)
+    return prefix.time is not None or (bool(prefix.rank) and not prefix.is_bare) or tells_error(text)
 
 
 def _head_of(text: str) -> str:
@@ -209,6 +211,6 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
     if tail[:1] == " " and _VALUE.match(tail) is not None:
         return _STRONG
     match = _REST_OF_KEY.match(tail)
-    if match is None:
+    if match is None or (tail[:1].isupper() and head[-1:].isalnum()):
         return _NONE
     return _WEAK if METRIC.match(match["key"] or "") is not None else _STRONG

@@ -29,14 +29,15 @@ from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.skeleton import skeletons
 from trainmon.tails.formats.stretch import Known, stretch_of
-from trainmon.tails.formats.wrapped import unwrap
+from trainmon.tails.formats.wrapped import Wrapped, unwrap
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.prefix import NO_PREFIX, Prefix, dated, read_prefix
-from trainmon.tails.record import Parsed, TimeKind
+from trainmon.tails.record import Parsed
 from trainmon.tails.text import strip_escapes
 
 _MAX_LINE = 1 << 20
 _HEAD = 1 << 16
+_NEAR = 400  # bytes of a line in which what is wrapped in JSON begins
 _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
@@ -139,7 +140,7 @@ class Stdout(LineFormat):
             line_no += 1
         self._read_together(together)
         parsed = self._sink.take()
-        parsed.lines = data.count(b"\n")
+        parsed.lines = len(outlines) - 1
         return parsed
 
     def _read_together(self, lines: list[Known]) -> None:
@@ -255,7 +256,7 @@ class Stdout(LineFormat):
             self._text(text[: glued.start()], offset, line_no)
             text = text[glued.start() :]
         was_busy = self._busy
-        wrapped = unwrap(text.rstrip()) if text[:1] == "{" else None
+        wrapped = unwrap(text.rstrip()) if b'{"' in raw[:_NEAR] else None
         kind = self._text(text, offset, line_no) if wrapped is None else self._unwrapped(wrapped, offset, line_no)
         self._busy = self._choice.is_open or self._notes.is_open or self._folds.is_open
         if was_busy or self._busy or glued is not None:
@@ -267,13 +268,11 @@ class Stdout(LineFormat):
         elif kind is _Kind.PLAIN_BAR:
             self._outlines.add_plain_bar(outline)
 
-    def _unwrapped(self, wrapped: tuple[str, float, TimeKind], offset: int, line_no: int) -> _Kind:
+    def _unwrapped(self, wrapped: Wrapped, offset: int, line_no: int) -> _Kind:
         """Reads the lines inside a wrapped one."""
-        text, time, time_kind = wrapped
         kinds = set()
-        for part in strip_escapes(text).splitlines():
-            if time_kind is not TimeKind.NONE:
-                self._line_prefix = (line_no, Prefix(0, "", time, time_kind))
+        for part in wrapped.lines:
+            self._line_prefix = (line_no, wrapped.prefix)
             kinds.add(self._text(part, offset, line_no))
         return _Kind.DULL if kinds <= {_Kind.DULL} else _Kind.OTHER
 
@@ -286,9 +285,9 @@ class Stdout(LineFormat):
         return self._inherit(self._names.behind(text, read_prefix(text)), line_no)
 
     def _inherit(self, prefix: Prefix, line_no: int) -> Prefix:
-        """`prefix` with the time that an earlier frame of the same line began with."""
+        """`prefix` with the time and rank that an earlier frame of the same line, or its wrapper, began with."""
         number, before = self._line_prefix
-        if prefix.time is None and number == line_no and before.time is not None:
+        if prefix.time is None and number == line_no and (before.time is not None or before.rank):
             prefix = dated(prefix, before)
         self._line_prefix = (line_no, prefix)
         return prefix
@@ -330,7 +329,8 @@ class Stdout(LineFormat):
         if template is not None:
             template.was_heard = True
         may_speak = template is None or template.speaks or is_first
-        is_wordy = self._notes.is_open or bool(may_speak and not is_bar_alone and interest & NOTES)
+        is_telling = bool(interest & NOTES) or line.prefix.is_fatal
+        is_wordy = self._notes.is_open or (may_speak and not is_bar_alone and is_telling)
         if is_wordy:
             for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):
                 sink.note(note)

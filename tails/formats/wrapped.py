@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from trainmon.tails.formats.cells import as_float
 from trainmon.tails.formats.stamps import time_of
+from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
+from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import TimeKind
 from trainmon.tails.steps import is_training_key, step_rank
+from trainmon.tails.text import strip_escapes
 
 _TEXTS = ("log", "message", "msg", "textPayload", "text", "line", "MESSAGE", "body")
 _GROUPS = ("jsonPayload", "_source", "attributes")
+_DIGIT = re.compile(r"\d")
+_LONGEST_PREFIX = 400
 _DECODER = msgspec.json.Decoder()
 
 
@@ -23,6 +31,8 @@ def message_of(record: dict[str, Any]) -> str | None:
     """
     inner = next((record[key] for key in _GROUPS if isinstance(record.get(key), dict)), None)
     text: str | None = next((record[key] for key in _TEXTS if isinstance(record.get(key), str)), None)
+    if text is None and _DIGIT.search(said := _string(record.get("event"))) is not None:
+        text = said  # structlog's; without a number it is as often the kind of a record
     if text is None and inner is not None:  # the message stands in a group of its own, as Google's do
         return message_of(inner)
     if text is None or any(_is_metric(key, value) for key, value in record.items()):
@@ -30,24 +40,51 @@ def message_of(record: dict[str, Any]) -> str | None:
     return text
 
 
-def unwrap(line: str) -> tuple[str, float, TimeKind] | None:
-    """The text in a wrapped `line`, and when it was written (NaN, NONE when it does not say).
+@dataclass(slots=True)
+class Wrapped:
+    """The lines in a wrapped one, and what its wrapper and what is before that say of them."""
 
-    >>> unwrap('{"log": "loss 2.5", "time": "2025-01-15T10:00:00Z"}')
-    ('loss 2.5', 1736935200.0, <TimeKind.ABSOLUTE: 'absolute'>)
+    lines: list[str]
+    prefix: Prefix
+
+
+def unwrap(line: str) -> Wrapped | None:
+    """What a wrapped `line` holds, also behind a rank or a time; None for any other line.
+
+    A record of metrics in JSON is its own text: its wrapper tells but the time.
+
+    >>> unwrap('{"log": "loss 2.5", "time": "2025-01-15T10:00:00Z"}').prefix.time
+    1736935200.0
+    >>> unwrap('[rank3]: {"message": "loss 2.5", "level": "info"}')
+    Wrapped(lines=['loss 2.5'], prefix=Prefix(at=0, rank='3', ...))
     """
-    if not line.endswith("}") or not any(f'"{key}"' in line for key in _TEXTS):
+    at = line.find("{", 0, _LONGEST_PREFIX)
+    if at < 0 or not line.endswith("}") or line[at + 1 : at + 40].lstrip()[:1] != '"':
+        return None
+    outer = read_prefix(line) if at else NO_PREFIX
+    if line[outer.at : at].strip():
         return None
     try:
-        record = _DECODER.decode(line)
+        record = _DECODER.decode(line[at:])
     except (msgspec.MsgspecError, RecursionError):
         return None
-    text = message_of(record) if isinstance(record, dict) else None
-    if text is None:
+    if not isinstance(record, dict):
         return None
-    numbers = {key: float(value) for key, value in record.items() if isinstance(value, int | float)}
+    text = message_of(record)
+    numbers = {key: as_float(value) for key, value in record.items() if isinstance(value, int | float)}
     time, kind = time_of(numbers, {key: value for key, value in record.items() if isinstance(value, str)})
-    return text, time, kind
+    is_outer = kind is TimeKind.NONE and outer.time is not None
+    if is_outer:
+        kind = outer.time_kind
+    elif kind is TimeKind.NONE and text is None:
+        return None
+    said = outer.time if is_outer else None if kind is TimeKind.NONE else time
+    prefix = replace(outer, at=0, time=said, time_kind=kind, is_clock=is_outer and outer.is_clock)
+    return Wrapped([line[at:]] if text is None else strip_escapes(text).splitlines(), prefix)
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _is_metric(key: str, value: object) -> bool:
