@@ -17,6 +17,7 @@ of its line. How the bytes are cut into feeds changes none of this.
 from __future__ import annotations
 
 from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.newlines import count_newlines
 from trainmon.tails.quick_dataclass import dataclass
 
 MAX_LINE_BYTES = 8 << 20  # a JSON record with lists by layer reaches megabytes; what is longer is no record
@@ -149,7 +150,7 @@ class LineSplitter:
         cut = max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1
         if cut:
             data = text[:cut] if cut < len(text) else text
-            self._emit(data, offset, data.count(b"\n"), out)
+            self._emit(data, offset, count_newlines(data), out)
         self._pending += text[cut:]
         self._pending_offset = offset + cut
 
