@@ -12,9 +12,10 @@ from typing import Final
 from trainmon.monitor.slurm.runner import NOT_FOUND, TIMED_OUT, Answer
 from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.ask import AskPiece, HostDownError
-from trainmon.tails.ssh.command import advice, last_line
+from trainmon.tails.ssh.command import quiet_environment
 from trainmon.tails.ssh.hosts import hosts
 from trainmon.tails.ssh.master import Master
+from trainmon.tails.ssh.trouble import advice, last_line
 
 # Where Slurm lies on clusters whose shells find it only after a login.
 _PLACES: Final = (
@@ -45,7 +46,7 @@ class SshRunner:
         """The answer of `argv`."""
         problem = self._master.prepare()
         if problem:
-            return Answer(_SSH_FAILED, stderr=f"{problem}; {advice(problem)}")
+            return self._failed(problem)
         words = shlex.join(["sh", "-c", _FIND, "sh", *argv])
         try:
             done = subprocess.run(
@@ -55,12 +56,15 @@ class SshRunner:
                 timeout=timeout_s,
                 check=False,
                 start_new_session=True,
+                env=quiet_environment(),
             )
         except subprocess.TimeoutExpired:
             return Answer(TIMED_OUT, stderr=f"no answer within {timeout_s:.0f} s")
         except OSError as error:
             return Answer(NOT_FOUND, stderr=str(error.strerror or error))
         if done.returncode == _SSH_FAILED:  # ssh's own end, as far as can be told: squeue ends with 1
-            reason = last_line(done.stderr) or "ssh failed"
-            return Answer(_SSH_FAILED, stderr=f"{reason}; {advice(reason)}")
+            return self._failed(self._master.with_cause(last_line(done.stderr, self._master.way)) or "ssh failed")
         return Answer(done.returncode, done.stdout[:_MOST_BYTES], done.stderr.decode("utf-8", "replace"))
+
+    def _failed(self, reason: str) -> Answer:
+        return Answer(_SSH_FAILED, stderr=f"{reason}; {advice(self._master.address, reason, self._master.options)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 import subprocess
 from dataclasses import field
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.options import SshOptions
+from trainmon.tails.ssh.trouble import last_line
 
 # The same words for every host and target. Any login shell can read it: single quotes, no ! and no line end in them.
 START_THERE: Final = 'exec env LC_ALL=C sh -c \'read -r size; eval "$(dd bs=1 count="$size" 2>/dev/null)"\''
@@ -24,6 +25,11 @@ _MUST_BE: Final = {
 }
 _USUAL: Final = {"none", "default", "no", ""}
 _ASK_S: Final = 15.0
+
+
+def quiet_environment() -> dict[str, str]:
+    """For an ssh that may ask nothing: one that it starts for a jump host does not know, and could open a window."""
+    return {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,37 +95,3 @@ def _where(address: Address) -> list[str]:
     words = ["-p", str(address.port)] if address.port is not None else []
     words += ["-l", address.user] if address.user else []
     return [*words, "--", address.host]
-
-
-_KNOWN = re.compile(
-    r"Permission denied|Host key verification failed|Could not resolve|Connection (?:refused|timed out|reset|closed)"
-    r"|No route to host|Network is unreachable|Operation timed out|Too many authentication failures|Bad configuration"
-    r"|REMOTE HOST IDENTIFICATION HAS CHANGED|administratively prohibited|kex_exchange_identification|not found"
-    r"|account is currently not available|banner exchange|Bad stdio forwarding|UNPROTECTED PRIVATE KEY",
-    re.IGNORECASE,
-)
-
-
-def last_line(stderr: bytes) -> str:
-    """Of what ssh said the last line that tells what went wrong; else the last one."""
-    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-    known = [line for line in lines if _KNOWN.search(line)]
-    return (known or lines or [""])[-1][:300].removesuffix(".")
-
-
-def advice(reason: str) -> str:
-    """What to do about it."""
-    lower = reason.lower()
-    if "permission denied" in lower or "authentication failures" in lower:
-        return "log in once by hand (ssh HOST), give the right key with -i, or start trainmon in a terminal to be asked"
-    if "identification has changed" in lower or "host key verification" in lower:
-        return "its host key is not known or has changed: connect once with ssh HOST and compare the fingerprint"
-    if "resolve" in lower:
-        return "check the spelling of the host, or your ssh configuration (-F)"
-    if "refused" in lower or "timed out" in lower or "unreachable" in lower or "no route" in lower:
-        return "is it up, and reachable from here (VPN, jump host with -J)?"
-    if "has not answered" in lower:
-        return "trying again; if `ssh HOST true` answers, a file system there hangs, and all its files wait for that"
-    if "not available" in lower or "not found" in lower:
-        return "its login shell must be able to run sh"
-    return "trying again; see what `ssh HOST true` says"

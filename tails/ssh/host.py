@@ -22,7 +22,7 @@ from trainmon.tails.ssh.flow import Flow
 from trainmon.tails.ssh.frame import BadAnswer, Frame
 from trainmon.tails.ssh.in_turn import MOST_PIECES, MOST_SMALL, InTurn
 from trainmon.tails.ssh.link import READY_WITHIN_S, Link, LinkLostError
-from trainmon.tails.ssh.master import Master, explain
+from trainmon.tails.ssh.master import Master
 from trainmon.tails.ssh.older import OlderFile
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
 from trainmon.tails.ssh.shell_side import ShellSide
@@ -153,7 +153,7 @@ class Host:
         reason = printable(self._reason, 300)
         if self._was_up and down_since is not None:
             reason = f"lost {self.clock.monotonic() - down_since:.0f} s ago, connecting again: {reason}"
-        return explain(self.address, reason)
+        return self.master.explain(reason)
 
     def stop(self) -> None:
         """Ends the connection and the thread; does not wait."""
@@ -197,7 +197,7 @@ class Host:
                 self._connect()
                 self._serve()
             except LinkLostError as lost:
-                self._lose(lost.reason, is_stuck=lost.is_stuck)
+                self._lose(self.master.with_cause(lost.reason), is_stuck=lost.is_stuck)
             except BadAnswer as error:
                 self._lose(f"{error}: the reader there, or its login shell, is not what it should be")
             except Exception as error:  # the top of this worker: it says so, and tries again
@@ -214,7 +214,7 @@ class Host:
         if self._is_stopping:
             return
         began = self.clock.monotonic()
-        self._link = link = Link(self.master.argv(START_THERE), self.clock, self._ready_within_s)
+        self._link = link = Link(self.master.argv(START_THERE), self.clock, self._ready_within_s, self.master.way)
         self._ready_within_s = READY_WITHIN_S
         while not link.side and not self._is_stopping:
             link.pump(_IDLE_S, self._wake_in)

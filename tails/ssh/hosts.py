@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.host import Host
-from trainmon.tails.ssh.master import Master, explain
+from trainmon.tails.ssh.master import Master
 from trainmon.tails.ssh.options import SshOptions
 from trainmon.tails.ssh.places import Heads
 from trainmon.tails.text import printable
@@ -70,7 +70,7 @@ class Hosts:
                 sys.stderr.flush()
                 reason = master.ask()
             if reason:
-                problems.append(explain(master.address, printable(reason, 300)))
+                problems.append(master.explain(printable(reason, 300)))
         return tuple(problems)
 
     def close(self) -> None:

@@ -11,8 +11,9 @@ from collections import deque
 from importlib import resources
 
 from trainmon.tails.clock import Clock
-from trainmon.tails.ssh.command import last_line
+from trainmon.tails.ssh.command import quiet_environment
 from trainmon.tails.ssh.frame import BadAnswer, Frame, FrameBuffer
+from trainmon.tails.ssh.trouble import Way, last_line
 
 READY_WITHIN_S = 30.0
 _MAX_NOISE_BYTES = 1 << 20  # what a login shell's start-up files may print
@@ -41,7 +42,9 @@ class Link:
     `side` is "python" or "shell" once the reader runs, "" before.
     """
 
-    def __init__(self, argv: list[str], clock: Clock, ready_within_s: float = READY_WITHIN_S) -> None:
+    def __init__(
+        self, argv: list[str], clock: Clock, ready_within_s: float = READY_WITHIN_S, way: Way | None = None
+    ) -> None:
         self.side = ""
         self.heard_at = clock.monotonic()
         self.read_bytes = 0
@@ -49,6 +52,7 @@ class Link:
         self._clock = clock
         self._began = clock.monotonic()
         self._ready_within_s = ready_within_s
+        self._way = way
         self._frames = FrameBuffer()
         self._spare = bytearray(_READ_BYTES)  # what comes behind a long packet
         self._noise = bytearray()
@@ -62,6 +66,7 @@ class Link:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C in the terminal is not for it
+                env=quiet_environment(),
             )
         except OSError as error:
             raise LinkLostError(f"ssh cannot be run here ({error.strerror})") from error
@@ -186,7 +191,7 @@ class Link:
         return self._last_words(f"ssh ended with status {status} before the reader ran")
 
     def _last_words(self, default: str) -> str:
-        return last_line(bytes(self._said)) or default
+        return last_line(bytes(self._said), self._way) or default
 
     # -- writing -----------------------------------------------------------------------------------------------
 

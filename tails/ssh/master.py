@@ -14,8 +14,9 @@ import tempfile
 from pathlib import Path
 
 from trainmon.tails.ssh.address import Address
-from trainmon.tails.ssh.command import Resolved, advice, command_line, last_line, resolve
+from trainmon.tails.ssh.command import Resolved, command_line, quiet_environment, resolve
 from trainmon.tails.ssh.options import SshOptions
+from trainmon.tails.ssh.trouble import CUT, Way, explain, last_line
 
 PERSIST_S = 60
 PERSIST_ASKED_S = 600  # one that took a second factor is kept for the next command
@@ -49,6 +50,29 @@ class Master:
         """The words that run `command` there without asking anything."""
         control = ("-o", "ControlPath=none") if self._is_avoided else self._control
         return command_line(self.address, self.options, self.resolved, control, batch=True, command=command)
+
+    @property
+    def way(self) -> Way:
+        """How the host is reached, by the user's configuration and options."""
+        jump, proxy = self.resolved["proxyjump"], self.resolved["proxycommand"]
+        hops = tuple(jump.split(",")) if jump not in ("", "none") else ()
+        return Way(self.address.name, hops, has_proxy=proxy not in ("", "none"))
+
+    def explain(self, reason: str) -> str:
+        """One line: which host, what is wrong, what to do."""
+        return explain(self.address, reason, self.options)
+
+    def with_cause(self, reason: str) -> str:
+        """`reason`, with what a jump host said where that is not known: of a connection that is to be shared, ssh
+        throws it away. So another one is tried, which is not shared and runs nothing of ours. Blocks."""
+        if not reason.endswith(CUT):
+            return reason
+        control = ("-o", "ControlPath=none")
+        argv = command_line(self.address, self.options, self.resolved, control, batch=True, command="exit")
+        try:
+            return self._quietly(argv) or reason
+        except OSError as error:
+            return f"{reason} ({error.strerror})"
 
     def is_alive(self) -> bool:
         """Whether the shared connection is there (its process answers; the network is not asked)."""
@@ -112,7 +136,7 @@ class Master:
         argv = command_line(self.address, self.options, self.resolved, control, batch=batch, mode=("-f", "-N"))
         try:
             if batch:
-                return self._quietly(argv)
+                return self.with_cause(self._quietly(argv))
             done = subprocess.run(argv, check=False)
         except OSError as error:
             return f"ssh cannot be run here ({error.strerror})"
@@ -130,17 +154,13 @@ class Master:
                     timeout=_CONNECT_S,
                     check=False,
                     start_new_session=True,
+                    env=quiet_environment(),
                 )
             except subprocess.TimeoutExpired:
                 return f"no answer within {_CONNECT_S:.0f} s"
             said.seek(0)
-            reason = last_line(said.read(65536)) or "no connection was made"
+            reason = last_line(said.read(65536), self.way) or "no connection was made"
         return "" if done.returncode == 0 else reason
-
-
-def explain(address: Address, reason: str) -> str:
-    """One line: which host, what is wrong, what to do."""
-    return f"{address.name}: {reason}; {advice(reason)}"
 
 
 def private_directory() -> Path | None:
