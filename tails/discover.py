@@ -12,7 +12,7 @@ from trainmon.tails.inherited import SETTINGS_NAME, settings_above
 from trainmon.tails.jobs import JobSource, LocalJobPlaces, chained_groups, job_groups
 from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
 from trainmon.tails.naming import name_runs
-from trainmon.tails.opening import show
+from trainmon.tails.opening import explain, show
 from trainmon.tails.probe import silence, silent_mount
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import HYDRA, Folder, Found, Scan
@@ -22,6 +22,7 @@ from trainmon.tails.target import Target, TargetError, TargetKind, parse
 
 STDIN = Path("-")
 MAX_MATCHES = 10_000
+_MOST_ASKED = 8  # directories, of those that a pattern without matches names
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,8 @@ class _Search:
     def _take_glob(self, target: Target) -> None:
         matches = glob.glob(target.path, root_dir=self.cwd, recursive=True)  # noqa: PTH207 - keeps relative paths
         if not matches:
-            self.problems.append(f"{show(target.text)}: nothing matches; check the pattern (quote it from the shell)")
+            why = self._denied(target.path) or "nothing matches; check the pattern (quote it from the shell)"
+            self.problems.append(f"{show(target.text)}: {why}")
             return
         if len(matches) > MAX_MATCHES:
             self.problems.append(f"{show(target.text)}: {len(matches)} matches, the first {MAX_MATCHES} are taken")
@@ -227,6 +229,23 @@ class _Search:
             self.problems.append(
                 f"{show(target.text)}: {len(matches)} match, none looks like a training log; name one to read it anyway"
             )
+
+    def _denied(self, pattern: str) -> str:
+        """Which directory that a pattern without matches names may not be read; "" when none is so."""
+        folder = os.path.dirname(pattern)  # noqa: PTH120
+        while folder not in ("", "/"):
+            matches = glob.glob(folder, root_dir=self.cwd, recursive=True)[:_MOST_ASKED]  # noqa: PTH207
+            for match in matches or [folder]:
+                try:
+                    os.listdir(self.cwd / match)  # noqa: PTH208
+                except PermissionError as error:
+                    return explain(match, error)
+                except OSError:
+                    continue
+            if matches:
+                break
+            folder = os.path.dirname(folder)  # noqa: PTH120
+        return ""
 
     def _glob_look(self, match: str) -> Look | None:
         """Files that a pattern names: those called a log count as they are, others when they look like one."""

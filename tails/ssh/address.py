@@ -51,7 +51,7 @@ class RemotePath:
     @property
     def is_pattern(self) -> bool:
         """Whether it has wildcards."""
-        return _WILDCARD.search(self.path) is not None
+        return has_wildcard(self.path)
 
     def named(self, name: str) -> RemotePath:
         """The path on the same host whose `name` is this."""
@@ -61,6 +61,11 @@ class RemotePath:
     def at(self, path: str) -> RemotePath:
         """Another path on the same host."""
         return RemotePath(self.address, path)
+
+
+def has_wildcard(path: str) -> bool:
+    """Whether `path` is a pattern."""
+    return _WILDCARD.search(path) is not None
 
 
 def parse_remote(text: str) -> RemotePath | None:

@@ -64,11 +64,12 @@ attend() { # mount: says what changes in the files on it, and that it answers
   while :; do
     for file in $mine; do
       eval "path=\$path_$file old=\$told_$file"
-      now=
+      now=gone
       if [ -f "$path" ] && [ -r "$path" ]; then true <"$path"; fi # opening is what refreshes attributes over NFS
       if [ -e "$path" ]; then now=$(look "$path"); fi
-      if [ "$now" != "$old" ]; then
+      if [ -n "$now" ] && [ "$now" != "$old" ]; then
         eval "told_$file=\$now"
+        if [ "$now" = gone ]; then now=$(trouble "$path"); fi
         echo "g $file $now"
         still=0
       fi

@@ -2,7 +2,7 @@
 # is told, a line at a time, and sends packets as `frame` and `far_python` describe them. It only reads files, writes none,
 # and ends when its stdin ends, or when it has heard nothing for a minute (a background sleep ends it).
 #
-#   w FILE PATH      t NUMBER          stat all files: "T NUMBER lines of FILE stat, or FILE alone where nothing is", or "="
+#   w FILE PATH      t NUMBER          stat all files: "T NUMBER lines of FILE stat, or FILE errno", or "="
 #   u FILE           p NUMBER          h NUMBER "seconds"
 #   f NUMBER                           from now on "T 0 ..." comes unasked: F NUMBER "1" where tail tells of growth, then
 #                                      "FILE MOUNT" for each file on a mount that may hang; H 0 "MOUNT" when that answers
@@ -59,16 +59,29 @@ look() {
 
 reason() { # an errno for what a program said of a file; 11 when there were fewer bytes than expected
   case $1 in
+  *"No such file"*) echo 2 ;;
   *"Permission denied"*) echo 13 ;;
-  *"Input/output error"*) echo 5 ;;
+  *"Input/output error"* | *"I/O error"*) echo 5 ;;
   *"Stale file handle"*) echo 116 ;;
-  *"Transport endpoint"*) echo 107 ;;
+  *"Transport endpoint"* | *"Socket not connected"*) echo 107 ;;
+  *"Not a directory"*) echo 20 ;;
+  *"evels of symbolic links"* | *"Symbolic link loop"*) echo 40 ;;
+  *"ame too long"*) echo 36 ;;
   *) echo 11 ;;
   esac
 }
 
-trouble() { # an errno for a path that cannot be read
-  if [ ! -e "$1" ]; then echo 2; elif [ ! -r "$1" ]; then echo 13; else echo 5; fi
+trouble() { # path errno: why a path cannot be read; the errno given, or 5, where nothing is in the way of it
+  why=$(stat -L -- "$1" 2>&1 >/dev/null)
+  if [ -n "$why" ]; then
+    reason "$why"
+  elif [ ! -e "$1" ]; then
+    echo 2
+  elif [ ! -r "$1" ]; then
+    echo 13
+  else
+    echo "${2:-5}"
+  fi
 }
 
 find_new() { # forgets `known` when a file is there that was not
@@ -95,7 +108,7 @@ sort_out() { # sets `here` and `missing`; `words`: the paths of the former, for 
     else
       missing="$missing $file"
       eval "old=\$told_$file told_$file=gone"
-      if [ "$old" != gone ]; then gone="$gone$file$newline"; fi
+      if [ "$old" != gone ]; then gone="$gone$file $(trouble "$path")$newline"; fi
     fi
   done
   known=1
@@ -166,8 +179,12 @@ data() { # number file offset count: of a file that is watched
   eval "path=\$path_$2"
   printf 'P %08x %08x\n' "$1" "$4"
   if [ -f "$path" ] && [ -r "$path" ]; then pour "$path" "$3" "$4"; else got=-1 && head -c "$4" /dev/zero; fi
-  if [ "$got" -eq "$4" ]; then
-    packet k "$1" "$(look "$path")"
+  status=
+  if [ "$got" -eq "$4" ]; then status=$(stat -L -c "$form" "$path" 2>/dev/null); fi
+  if [ -n "$status" ]; then
+    packet k "$1" "$status"
+  elif [ "$got" -eq "$4" ]; then # a stat that was killed is no reason
+    packet k "$1" "$(trouble "$path" 11)"
   elif [ "$got" -ge 0 ] && [ -e "$path" ]; then
     packet k "$1" "$(reason "$said")"
   else
@@ -178,7 +195,7 @@ data() { # number file offset count: of a file that is watched
 part() { # number path offset length
   status=$(look "$2")
   if [ -z "$status" ]; then
-    packet K "$1" "$(trouble "$2")"
+    packet K "$1" "$(trouble "$2" 11)"
     return
   fi
   if [ ! -f "$2" ]; then
@@ -202,7 +219,12 @@ part() { # number path offset length
   if [ "$count" -lt 0 ]; then count=0; fi
   printf 'K %08x %08x\n%s\n' "$1" $((${#status} + 1 + count)) "$status"
   pour "$2" "$at" "$count"
-  if [ "$got" -eq "$count" ]; then packet k "$1" "$(look "$2")"; else packet k "$1" "$(reason "$said")"; fi
+  if [ "$got" -eq "$count" ]; then
+    status=$(look "$2")
+    packet k "$1" "${status:-$(trouble "$2" 11)}"
+  else
+    packet k "$1" "$(reason "$said")"
+  fi
 }
 
 run() { # number seconds escaped words...

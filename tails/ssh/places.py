@@ -151,6 +151,11 @@ class RemotePlaces:
         """The paths that a pattern matches."""
         return sorted(os.fsdecode(match) for match in self._wait(self._ask(AskMatches(pattern))))
 
+    def why_unread(self, folder: str) -> OSError | None:
+        """What keeps the directory from being read, if anything does."""
+        error = self._wait(self._ask(AskListing(folder))).error
+        return OSError(error, os.strerror(error), folder) if error else None
+
     def shows_training(self, found: list[Found]) -> list[Found]:
         """Those whose content shows what their names promise; read side by side."""
         kept = []

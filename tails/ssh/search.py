@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import field
@@ -10,15 +11,16 @@ from trainmon.tails.grouping import Group, group
 from trainmon.tails.inherited import LEVELS_UP, SETTINGS_NAME
 from trainmon.tails.jobs import JobSource, chained_groups, job_groups
 from trainmon.tails.looks import Doubt, Look, look_at_name
-from trainmon.tails.opening import show
+from trainmon.tails.opening import explain, show
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found, Scan
-from trainmon.tails.ssh.address import Address, RemotePath
+from trainmon.tails.ssh.address import Address, RemotePath, has_wildcard
 from trainmon.tails.ssh.ask import MAX_MATCHES, HostDownError
 from trainmon.tails.ssh.host import Host
 from trainmon.tails.ssh.places import FarJobPlaces, Heads, MountHangsError, RemotePlaces
 from trainmon.tails.target import Target, TargetKind
 
+_MOST_ASKED = 8  # directories, of those that a pattern without matches names
 _ENDINGS = (".toml", ".json", ".yaml", ".yml")
 
 
@@ -93,7 +95,8 @@ class _Search:
             self._take_pattern(text, path)
         elif path.endswith("/"):
             self.out.may_grow = True
-            self.out.problems.append(f"{show(text)}: no such directory there; check the spelling")
+            why = self._denied(path.rstrip("/")) or "no such directory there; check the spelling"
+            self.out.problems.append(f"{show(text)}: {why}")
         else:
             self._add(text, self._named(path))
 
@@ -125,9 +128,9 @@ class _Search:
         self.out.may_grow = True
         matches = self.places.matches(pattern)
         if not matches:
-            self.out.problems.append(
-                f"{show(text)}: nothing matches there; check the pattern (quote it from the shell)"
-            )
+            why = self._denied(os.path.dirname(pattern))  # noqa: PTH120 - a path of another machine
+            words = "nothing matches there; check the pattern (quote it from the shell)"
+            self.out.problems.append(f"{show(text)}: {why or words}")
             return
         if len(matches) > MAX_MATCHES:
             self.out.problems.append(f"{show(text)}: over {MAX_MATCHES} matches, the first ones are taken")
@@ -160,6 +163,19 @@ class _Search:
             self.out.problems.append(
                 f"{show(text)}: {len(matches)} match, none looks like a training log; name one to read it anyway"
             )
+
+    def _denied(self, folder: str) -> str:
+        """Which directory may not be read, of `folder` or those that this pattern matches; "" when none is so."""
+        while folder not in ("", "/"):
+            matches = self.places.matches(folder) if has_wildcard(folder) else [folder]
+            for match in matches[:_MOST_ASKED]:
+                error = self.places.why_unread(match)
+                if error is not None and error.errno in (errno.EACCES, errno.EPERM):
+                    return explain(match, error)
+            if matches:
+                break
+            folder = os.path.dirname(folder)  # noqa: PTH120 - a path of another machine
+        return ""
 
     def _scanned(self, path: str) -> Folder:
         scan = Scan(self.places)

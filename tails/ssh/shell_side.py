@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from trainmon.tails.clock import Clock
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.ssh.answer import Piece, Status, number, silence_of, status_of
+from trainmon.tails.ssh.answer import Piece, Status, number, silence_of, stat_or_errno
 from trainmon.tails.ssh.frame import BadAnswer, Frame, word
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
 from trainmon.tails.ssh.shell_parts import Parts
@@ -196,7 +196,7 @@ class ShellSide:
                 place, _, rest = line.partition(b" ")
                 if place:
                     changed.add(number(place))
-                    self._known[number(place)] = status_of(rest.split(b" ")) if rest else errno.ENOENT
+                    self._known[number(place)] = stat_or_errno(rest) if rest else errno.ENOENT
         for watched, polled in list(self._polled.items()):
             if watched not in changed and not polled.is_wanted:
                 continue

@@ -305,3 +305,21 @@ def test_a_named_log_among_whole_runs_does_not_own_the_metrics_of_another(tmp_pa
     assert len(in_tree(tmp_path / "one", one)) == 1
     tree["train.log"] = tree.pop("night.log")
     assert len(in_tree(tmp_path / "plain", tree)) == 3
+
+
+@pytest.mark.parametrize("pattern", ["shut/*.log", "s*/*.log", "sh[u]t/x/*.log"])
+def test_a_pattern_in_a_directory_that_may_not_be_read_says_so(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "shut").mkdir(mode=0)
+    for place in list(tmp_path.parents)[:-2]:
+        place.chmod(place.stat().st_mode | 0o055)
+    tmp_path.chmod(0o755)
+    before = os.geteuid()
+    if before == 0:  # root may read everything
+        os.seteuid(65534)
+    try:
+        [problem] = discover([str(tmp_path / pattern)], tmp_path).problems
+        [other] = discover([str(tmp_path / "n*.log")], tmp_path).problems
+    finally:
+        os.seteuid(before)
+    assert f"{tmp_path}/shut: permission denied; ask its owner" in problem
+    assert "nothing matches" in other
