@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import PurePath
 
 from trainmon.monitor.thresholds import DEFAULTS, REST, Thresholds
+from trainmon.tails.formats.cells import as_float
 from trainmon.tails.formats.config_facts import config_facts
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
@@ -92,9 +93,7 @@ class Settings:
         for name, value in _leaves(document.get("thresholds", {})):
             if name not in DEFAULTS:
                 unknown.append(f"thresholds.{name}")
-            elif (
-                isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0
-            ):
+            elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < as_float(value) < math.inf:
                 raise ValueError(f"thresholds.{name} must be a number above 0")
             else:
                 self.thresholds[name] = (float(value), source)
@@ -102,7 +101,9 @@ class Settings:
             if name not in _FACTS or isinstance(value, bool):
                 unknown.append(f"facts.{name}")
             elif isinstance(value, (int, float)):
-                self.facts[name] = float(value)
+                if (number := _finite(value)) is None:
+                    raise ValueError(f"facts.{name} must be a finite number")
+                self.facts[name] = number
             elif isinstance(value, str):
                 self.facts[name] = value[:120]
         if unknown:

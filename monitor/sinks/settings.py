@@ -14,6 +14,7 @@ from trainmon.monitor.sinks.command import TIME_LIMIT_S
 from trainmon.monitor.sinks.event import LEVELS, Rank
 from trainmon.monitor.sinks.ping import INTERVAL_S
 from trainmon.monitor.sinks.terminal import WAYS
+from trainmon.tails.formats.cells import as_float
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 
@@ -107,7 +108,7 @@ def _length(least: float) -> Callable[[object], float]:
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError('must be a length of time such as "10m"')
-        length = seconds(value) if isinstance(value, str) else float(value)
+        length = seconds(value) if isinstance(value, str) else as_float(value)
         if not least <= length < 1e9:
             raise ValueError(f"must be {least:g} s or more")
         return length

@@ -9,10 +9,10 @@ from typing import Final
 from trainmon.tails.lazy_pattern import lazy
 
 _TIME = lazy(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
-_SPAN = lazy(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", re.ASCII)
-_CODES = lazy(r"(\d+):(\d+)", re.ASCII)
+_SPAN = lazy(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})(?:\.\d+)?", re.ASCII)
+_CODES = lazy(r"(\d{1,9}):(\d{1,9})", re.ASCII)
 _DEPENDENCY = lazy(r"(?:^|\s)(?:-d ?|--dep[a-z]*[= ])((?:after\w*:[\d:_+(),?\w]+|singleton)\S*)", re.ASCII)
-_GPUS = lazy(r"gres/gpu(:[^=,]*)?=(\d+)", re.ASCII)
+_GPUS = lazy(r"gres/gpu(:[^=,]*)?=(\d{1,9})(?!\d)", re.ASCII)
 _LONGEST_LINE: Final = 10_000
 NOTHING: Final = frozenset(("", "(null)", "N/A", "None", "Unknown", "None assigned", "Invalid", "NOT_SET"))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from trainmon.tails.formats.cells import as_float
 from trainmon.tails.formats.config_facts import fact_of_constant
 from trainmon.tails.record import Block, Note, NoteKind
 
@@ -41,7 +43,7 @@ def done_by_count(document: Mapping[str, object]) -> float | None:
         return None
     if not isinstance(step, int | float) or not isinstance(total, int | float):
         return None
-    return float(step) if 0 < total <= step else None
+    return as_float(step) if 0 < total <= step and math.isfinite(as_float(step)) else None
 
 
 def told_end(block: Block) -> Note | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from trainmon.tails.formats.at_the_end import done_by_count
 from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.cells import as_float
 from trainmon.tails.formats.config_facts import config_facts, looks_like_config
 from trainmon.tails.formats.csv_header import losses_by_file
 from trainmon.tails.formats.json_shapes import (
@@ -193,7 +194,7 @@ class Reading:
         row: dict[str, Any] = {}
         for record in records:
             rank = record.get("rank")
-            suffix = f"{{rank={int(rank)}}}" if isinstance(rank, int | float) and math.isfinite(rank) else ""
+            suffix = f"{{rank={int(rank)}}}" if isinstance(rank, int | float) and math.isfinite(as_float(rank)) else ""
             row.update({f"{key}/{name}{suffix}": entry for name, entry in record.items() if name != "rank"})
         self.reader.read(row, 0, 1)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from trainmon.tails.formats.cells import as_float
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
@@ -72,14 +73,14 @@ class MlLogLine(Dialect):
         metadata = metadata if isinstance(metadata, dict) else {}
         time = entry.get("time_ms")
         if isinstance(time, int | float):
-            line.prefix = Prefix(line.prefix.at, line.prefix.rank, time / 1000.0, TimeKind.ABSOLUTE)
+            line.prefix = Prefix(line.prefix.at, line.prefix.rank, as_float(time) / 1000.0, TimeKind.ABSOLUTE)
         self._event(key, value, metadata, line, sink)
         step = self._step(metadata)
         if key == "eval_accuracy" and isinstance(value, int | float) and (self._is_language or value > 1.0):
             key = "eval_loss"
         values = value if isinstance(value, dict) else {key: value} if key.startswith(("eval_", "train_")) else {}
         numbers: dict[str, float | None] = {
-            _NAMES.get(str(name), str(name)): float(number)
+            _NAMES.get(str(name), str(name)): as_float(number)
             for name, number in values.items()
             if isinstance(number, int | float) and not isinstance(number, bool)
         }
@@ -98,10 +99,11 @@ class MlLogLine(Dialect):
             return None
         samples = metadata.get("samples_count")
         if "step" not in metadata and samples is not None:
-            return float(step) / self._samples_a_step
-        if isinstance(samples, int | float) and samples > 0 and step > 0:
-            self._samples_a_step = samples / step
-        return float(step)
+            return as_float(step) / self._samples_a_step
+        step = as_float(step)
+        if isinstance(samples, int | float) and 0 < samples < math.inf and 0 < step < math.inf:
+            self._samples_a_step = as_float(samples) / step
+        return step
 
     def _event(self, key: str, value: object, metadata: dict[str, Any], line: Line, sink: Sink) -> None:
         prefix = line.prefix
@@ -111,7 +113,9 @@ class MlLogLine(Dialect):
         elif key == "run_stop":
             kind = NoteKind.FINISHED if metadata.get("status") == "success" else NoteKind.ERROR
         elif key in _FACTS and isinstance(value, int | float | str):
-            sink.fact(_FACTS[key], value, line.line_no)
+            told = value if isinstance(value, str) else as_float(value)
+            if isinstance(told, str) or math.isfinite(told):
+                sink.fact(_FACTS[key], told, line.line_no)
             if key == "submission_benchmark":
                 self._is_language = str(value).lower().startswith(_LANGUAGE)
         if kind is not None:

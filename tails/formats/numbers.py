@@ -10,7 +10,7 @@ MICROSOFT = r"[-+]?1\.#(?:[QS]NAN|IND|INF)\d{0,30}"  # how its old run-time writ
 # One number; the caller adds what must stand around it. Alternatives are ordered by how often they are met.
 NUMBER = (
     MICROSOFT + r"|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d|,\S)|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-    r"|[-+]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)|None|null|[nN]/[aA]"
+    r"|[-+]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)|None|null|[nN]/[aA]|NA"
 )
 MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
@@ -51,7 +51,7 @@ def to_number(text: str) -> float | None:
 
 def is_absent(text: str) -> bool:
     """Whether `text` says that there is no value (``N/A``), which is not the same as a logged null."""
-    return text in ("N/A", "n/a", "N/a", "n/A")
+    return text in ("N/A", "n/a", "N/a", "n/A", "NA", "-", "--")
 
 
 def with_multiplier(text: str) -> float:
@@ -68,7 +68,7 @@ def with_multiplier(text: str) -> float:
     return math.nan if value is None else value * factor
 
 
-_CLOCK = re.compile(r"(?:(\d+) days?, )?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+_CLOCK = re.compile(r"(?:(\d{1,9}) days?, )?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9}(?:\.\d+)?)")  # longer is no time
 
 
 @lru_cache(256)

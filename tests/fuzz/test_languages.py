@@ -6,6 +6,7 @@ import contextlib
 import warnings
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,17 @@ def test_no_configuration_breaks_what_reads_it(name: str, content: bytes) -> Non
     assert all(limits[each] > 0 for each in settings.thresholds)
     assert set(settings.thresholds) <= set(DEFAULTS)
     assert all("\n" not in problem and problem.isprintable() for problem in settings.problems.values())
+
+
+@pytest.mark.parametrize("size", ["9" * 400, "-" + "9" * 400, "9" * 5000, "inf", "nan"], ids=lambda size: size[:6])
+@pytest.mark.parametrize("name", ["thresholds.'spike.z'", "facts.total_steps"])
+def test_a_setting_of_any_size_is_refused_in_one_line(name: str, size: str) -> None:
+    settings = Settings()
+    settings.read("/runs/trainmon.toml", f"{name} = {size}\n".encode())
+    assert not settings.thresholds
+    assert not settings.facts
+    assert len(settings.problems) == 1
+    assert all("\n" not in problem and len(problem) < 300 for problem in settings.problems.values())
 
 
 @fuzz(300)

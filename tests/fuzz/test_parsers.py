@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,18 @@ def test_a_whole_record_among_rubbish_is_read_and_rubbish_is_never_a_number(
     ]
     assert got == [(float(step), loss) for step, loss in records]
     assert parsed.unreadable == len(lines) - len(records)
+
+
+_A_NUMBER = re.compile(rb"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
+_SIZES = (b"9" * 400, b"-" + b"9" * 400, b"9" * 5000, b"1e999")  # past a float, past what int() takes, infinite
+
+
+@pytest.mark.parametrize("size", _SIZES, ids=lambda size: f"{size[:6].decode()}-{len(size)}")
+def test_a_number_of_any_size_stands_anywhere(size: bytes) -> None:
+    """Each number of each sample in turn; integers in JSON have no largest value, and floats have one."""
+    for data in seeds.own():
+        if b"\0" in data:
+            continue  # binary
+        places = list(_A_NUMBER.finditer(data))
+        for place in places[:24]:
+            CHECKS["is_read"](data[: place.start()] + size + data[place.end() :], random.Random(1))
