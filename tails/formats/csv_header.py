@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trainmon.tails.formats.csv_columns import number_of
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import NAME_KEYS, VALUE_KEYS
 from trainmon.tails.formats.run_keys import names_run, names_start
@@ -144,9 +145,12 @@ def looks_like_header(fields: list[str]) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether a field holds a number."""
+    """Whether a field holds a number.
+
+    >>> is_number("1e-3"), is_number("3,25"), is_number("None"), is_number("adam")
+    (True, True, False, False)
+    """
     try:
-        float(text)
+        return number_of(text) is not None
     except ValueError:
         return False
-    return True

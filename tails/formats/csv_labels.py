@@ -36,6 +36,7 @@ class Labels:
         self._results = _Results(header.runs if header is not None and has_step else ())
         self._values: dict[int, set[str]] = {index: set() for index in self._columns}
         self._first: dict[int, str] = {}
+        self._is_settled = False
         self.rows = 0  # that were seen until all was clear
         self._silent: dict[int, str] = {}
         self._known: dict[tuple[str, ...], str] = {}
@@ -51,11 +52,14 @@ class Labels:
         Each call is given the rows of the one before and those that came since; what is decided follows from the rows
         up to the first at which all is clear, however many there are.
         """
+        if self._is_settled:
+            return True
         while not (is_clear := self._is_clear()) and self.rows < len(rows):
             self._see(rows[self.rows])
             self.rows += 1
         if not is_clear and not final:
             return False
+        self._is_settled = True
         told = (index for index, words in self._words.items() if words.tell_runs(self.rows))
         self._columns = (*self._columns, *told, *(self._results.columns if self._results.are_rows else ()))
         for index in self._columns:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.bulk import Bulk, Rows
-from trainmon.tails.formats.csv_columns import column_of, number_of
+from trainmon.tails.formats.csv_columns import SAYS_NOTHING, column_of, number_of
 from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_file, named_by_file
 from trainmon.tails.formats.csv_labels import Labels
+from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, split
 from trainmon.tails.formats.csv_wide import WideRuns
@@ -21,7 +23,6 @@ from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.run_keys import names_run
 from trainmon.tails.formats.run_split import LOOK_AHEAD
-from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.formats.torn import Torn
 from trainmon.tails.record import NoteKind, Parsed
@@ -67,6 +68,7 @@ class CsvTable(LineFormat):
         self._ragged = Ragged(())
         self._wide = WideRuns((), self._bulk)
         self._are_numbers: dict[int, bool] = {}  # of each column, by its first field
+        self._strange = Torn()
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
@@ -255,7 +257,7 @@ class CsvTable(LineFormat):
         values: Values = {}
         for index in header.numbers:
             try:
-                values[header.names[index]] = number_of(fields[index])
+                values[header.names[index]] = number_of(fields[index], decimal_comma=self._delimiter != ",")
             except ValueError:
                 continue
         return values
@@ -266,10 +268,15 @@ class CsvTable(LineFormat):
         table = list(zip(*(row[0] for row in rows), strict=True))
         columns: Columns = {}
         marks: Marks = {}
-        kept = header.numbers if not header.long else _places(header)
+        strange: dict[int, int] = {}  # rows with a word where a number belongs -> its column
+        kept = header.numbers if not header.long else places(header)
         for index in kept:
-            made = column_of(table[index])
-            if made is not None:
+            made = column_of(table[index], decimal_comma=self._delimiter != ",")
+            if made is None:
+                continue
+            if made[2] and self._holds_numbers(index, table[index]) and step_rank(header.names[index]) is None:
+                strange = dict.fromkeys(made[2], index) | strange
+            if len(made[2]) < len(rows):
                 columns[header.names[index]] = made[0]
                 if made[1] is not None:
                     marks[header.names[index]] = made[1]
@@ -296,10 +303,33 @@ class CsvTable(LineFormat):
                 )
         suffixes = self._labels.suffixes(table, self.reader.split.keys)
         if header.long:
-            _pivot(header, table, columns, marks, suffixes)
+            type_at, name_at, value_at = header.long
+            if (made := column_of(table[value_at], decimal_comma=self._delimiter != ",")) is not None:
+                kinds = table[type_at] if type_at >= 0 else None
+                named = pivot(kinds, table[name_at], made[0], made[1], suffixes)
+                columns, marks = columns | named[0], marks | named[1]
             suffixes = None
         self._bulk.add_columns(columns, marks, texts, offsets, lines, suffixes, placed)
+        self._say_strange([(at, strange[at]) for at in sorted(strange) if at < len(offsets)], rows)
         return len(offsets)
+
+    def _say_strange(self, found: list[tuple[int, int]], rows: list[TableRow]) -> None:
+        """Counts the rows that hold a word in a column of numbers; (row, column) of each."""
+        self.reader.parsed.unreadable += len(found)
+        for at, index in found:
+            fields, offset, line_no = rows[at]
+            if self._strange.begins(line_no):
+                text = f"no number under {self._ragged.names[index]}: {self._delimiter.join(fields)}"
+                self.reader.note_of_place(NoteKind.UNREADABLE, text[:200], offset, line_no)
+
+    def _holds_numbers(self, index: int, column: Sequence[str]) -> bool | None:
+        """Whether a column is one of numbers, by the first field of it that was filled; None while none was."""
+        if index not in self._are_numbers:
+            filled = next((field for field in column if field not in SAYS_NOTHING), None)
+            if filled is None:
+                return None
+            self._are_numbers[index] = is_number(filled)
+        return self._are_numbers[index]
 
     def _words(self, header: Header, table: list[tuple[str, ...]]) -> dict[str, list[str | None]]:
         """What may tell the runs of the rows apart."""
@@ -307,12 +337,10 @@ class CsvTable(LineFormat):
         for index, name in enumerate(header.names):
             if not name or index in header.long or (header.long and not names_run(name)):
                 continue
-            if index not in self._are_numbers:
-                filled = next((field for field in table[index] if field), None)
-                if filled is None:
-                    continue
-                self._are_numbers[index] = is_number(filled)
-            if name != self.reader.chooser.key and self.reader.split.wants(name, is_number=self._are_numbers[index]):
+            is_numeric = self._holds_numbers(index, table[index])
+            if is_numeric is None:
+                continue
+            if name != self.reader.chooser.key and self.reader.split.wants(name, is_number=is_numeric):
                 words[name] = list(table[index])
         return words
 
@@ -332,41 +360,3 @@ def _fits(row: list[str], count: int, may_be_ragged: bool) -> bool:
     filled = sum(map(bool, row))
     has_width = len(row) == count or (may_be_ragged and len(row) > 1)
     return has_width and numbers > 0 and numbers * 3 >= filled
-
-
-def _places(header: Header) -> tuple[int, ...]:
-    """The columns of a long table that say where a row stands: its step and time."""
-    return tuple(
-        index
-        for index in header.numbers
-        if step_rank(header.names[index]) is not None
-        or index in header.texts
-        or stamp_order(header.names[index]) is not None
-    )
-
-
-def _pivot(
-    header: Header, table: list[tuple[str, ...]], columns: Columns, marks: Marks, suffixes: list[str] | None
-) -> None:
-    """Puts each row's value under the name that the row gives it."""
-    type_at, name_at, value_at = header.long
-    made = column_of(table[value_at])
-    if made is None:
-        return
-    values, mark = made
-    names = (
-        table[name_at]
-        if type_at < 0
-        else [f"{a}/{b}" if a else b for a, b in zip(table[type_at], table[name_at], strict=True)]
-    )
-    keys = names if suffixes is None else [name + suffix for name, suffix in zip(names, suffixes, strict=True)]
-    rows: dict[str, list[int]] = {}
-    for index, key in enumerate(keys):
-        rows.setdefault(key, []).append(index)
-    for key, places in rows.items():
-        column = np.full(len(values), math.nan)
-        column[places] = values[places]
-        columns[key] = column
-        if mark is not None and (mark[places] > 1).any():
-            marks[key] = np.zeros(len(values), np.uint8)
-            marks[key][places] = mark[places]
