@@ -8,6 +8,7 @@ from trainmon.tails.logpane import MILD
 from trainmon.tails.note_rules import RULES
 from trainmon.tails.notes import NoteScanner
 from trainmon.tails.prefix import read_prefix
+from trainmon.tails.token_groups import TokenGroups
 
 _TRACEBACK: Final = "traceback (most recent call last)"
 
@@ -23,6 +24,7 @@ def _shortest(tokens: set[str]) -> tuple[bytes, ...]:
 ERROR_TOKENS: Final = _shortest(
     {_TRACEBACK, "error", *(token for rule in RULES if rule.kind not in MILD for token in rule.tokens)}
 )
+_HOLDS: Final = TokenGroups([ERROR_TOKENS])
 
 
 def tells_error(text: str) -> bool:
@@ -31,8 +33,11 @@ def tells_error(text: str) -> bool:
     >>> tells_error("[rank3]: RuntimeError: CUDA error: an illegal memory access"), tells_error("loss error 0.5")
     (True, False)
     """
-    if _TRACEBACK in text.lower():
+    low = text.lower()
+    if _TRACEBACK in low:
         return True
+    if not _HOLDS.of(low.encode("utf-8", "replace")):
+        return False
     prefix = read_prefix(text)
     notes = NoteScanner("").scan(text[prefix.at :], prefix, 1, 0, None)
     return any(note.kind not in MILD for note in notes)

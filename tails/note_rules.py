@@ -6,28 +6,13 @@ apart (`teardown`), so that the first real cause stands out.
 
 from __future__ import annotations
 
-import re
-
-from trainmon.tails.lazy_pattern import lazy
-from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tails.death_rules import DEATHS, EXCEPTION_TOKENS, WENT_ON
+from trainmon.tails.hardware_rules import HARDWARE
 from trainmon.tails.record import NoteKind
+from trainmon.tails.rule import Rule
+from trainmon.tails.rule import rule as _rule
 
 _K = NoteKind
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """`tokens`: in lower case; a line that holds none of them is not tried."""
-
-    kind: NoteKind
-    tokens: tuple[str, ...]
-    pattern: re.Pattern[str]
-    teardown: bool = False
-
-
-def _rule(kind: NoteKind, tokens: str, pattern: str, *, teardown: bool = False) -> Rule:
-    return Rule(kind, tuple(tokens.split("|")), lazy(pattern, re.IGNORECASE), teardown)
-
 
 _SAVE = r"(?<![-/_\w.])sav(?:ed|ing)(?![-/_\w])"
 _NO_SAVE = (
@@ -58,7 +43,8 @@ RULES: tuple[Rule, ...] = (
         _K.HOST_OOM,
         "oom-kill|oom_kill|oom kill|out-of-memory|out of memory: kill|oomkilled|low on resource|bad_alloc"
         "|term_memlimit|exceeded memory limit|exceeded job memory|exceeded step memory",
-        r"oom[-_ ]?kill|OOMKilled|Out of memory: Kill|cgroup out-of-memory|low on resource: (?:memory|ephemeral)"
+        r"(?<![-\w])oom[-_ ]?kill(?!\w{0,20}[-=]\w|_\w)|OOMKilled|Out of memory: Kill|cgroup out-of-memory"
+        r"|low on resource: memory"
         r"|std::bad_alloc|\bTERM_MEMLIMIT\b"
         r"|exceeded memory limit.{0,80}being killed|Exceeded (?:job|step) memory limit(?! at some point)",
     ),
@@ -72,20 +58,24 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.CUDA_OOM,
         "out of memory|outofmemory|resource_exhausted",
-        r"OutOfMemoryError|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
+        r"^(?:\w{1,40}\.){0,6}OutOfMemoryError(?:: (?=\S+ )|:?\s*$)|(?<=\S )(?:\w{1,40}\.){0,6}OutOfMemoryError: \S"
+        r"|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
         r"|RESOURCE_EXHAUSTED: .*(?:out of memory|allocat)|Out of memory error on [A-Z]PU",
+        unless=rf"{WENT_ON.pattern}"
+        r"|\b(?:if|avoid\w{0,4}|prevent\w{0,4}|in case of|to (?:reduce|fix|handle)|when)\b.{0,80}\bout of memory",
     ),
     _rule(
         _K.NCCL_TIMEOUT,
         "watchdog thread terminated|heartbeat monitor|communicator was aborted",
-        r"watchdog thread terminated|[NR]CCL communicator was aborted|heartbeat monitor timed out",
+        r"watchdog thread terminated|[NRH]CCL communicator was aborted|heartbeat monitor timed out",
         teardown=True,
     ),
     _rule(
         _K.NCCL_TIMEOUT,
         "watchdog caught|collective operation time|ccl time|ccl watchdog time|collective time|have failed or timed out",
         r"\bSome [NRH]CCL operations have failed or timed out|Watchdog caught collective operation time-?out"
-        r"|collective (?:operation )?time-?out:|\b[NR]CCL (?:watchdog )?time-?out\b",
+        r"|collective (?:operation )?time-?out:"
+        r"|\b[NRH]CCL (?:watchdog )?time-?out\b(?! ?(?:is |was |:|=)\s*(?:set|\d))",
     ),
     _rule(
         _K.INIT_TIMEOUT,
@@ -156,7 +146,6 @@ RULES: tuple[Rule, ...] = (
         r".{0,80}\b(?:stop|abort|exit|terminat|halt|quit|kill)",
     ),
     _rule(_K.ERROR, "address already in use|eaddrinuse", r"Address already in use|EADDRINUSE"),
-    _rule(_K.ERROR, "filenotfounderror", r"^FileNotFoundError\b"),
     _rule(
         _K.ERROR,
         "cuda error|cudnn error|cudnn_frontend] error|cublas_status|cudnn_status|device-side assert|ecc error",
@@ -173,8 +162,17 @@ RULES: tuple[Rule, ...] = (
         _K.ERROR,
         "slurmstepd|srun: error",
         r"^(?:slurmstepd(?:-[\w.-]{1,80})?|srun): error: "
-        r"(?!.*(?:NVML|CANCELLED|TIME LIMIT|oom|Killed|PREEMPT|(?:step|job) memory limit|being killed))",
+        r"(?!.*(?:NVML|CANCELLED|TIME LIMIT|oom|Killed|PREEMPT|(?:step|job) memory limit|being killed"
+        r"|Exited with exit code|: Terminated\s*$|Out Of Memory))",
     ),
+    _rule(
+        _K.ERROR,
+        "srun: error",
+        r"^srun: error: .{1,200}: (?:Exited with exit code [1-9]|Terminated\s*$)",
+        teardown=True,
+    ),
+    *HARDWARE,
+    *DEATHS,
     _rule(
         _K.ERROR,
         "childfailederror|(exitcode: |exits with return code|exited with |failed with exit status"
@@ -228,11 +226,11 @@ RULES: tuple[Rule, ...] = (
         "training completed|training complete|training finished|finished training|training done|done "
         "training|training is|"
         "exits successfully|succeeded|training has|exit_code=0|stopped: |completed "
-        "successfully|complete!|wallclock_cap",
+        "successfully|successfully completed|complete!|wallclock_cap",
         r"\btraining (?:is |has )?(?:completed?|finished|done)\b|wallclock_cap|\b(?:sweep|run) complete"
         r"|\b(?:finished|done|completed) (?:the )?training\b(?!:| (?:warm|tok|step|epoch|iter|bpe))|exits successfully"
         r"|\bjob\b.*\bsucceeded\b|\bEXIT_CODE=0\b|`?Trainer\.fit`? stopped: "
-        r"`?max_(?:steps|epochs)|\bcompleted successfully\b",
+        r"`?max_(?:steps|epochs)|\bcompleted successfully\b|^Successfully completed\.\s*$",
     ),
 )
 TOKENS: tuple[bytes, ...] = tuple(
@@ -241,6 +239,7 @@ TOKENS: tuple[bytes, ...] = tuple(
             b"traceback (most",
             b"ray.exceptions.",
             b"exception ignored",
+            *(token.encode() for token in EXCEPTION_TOKENS),
             *(t.encode() for rule in RULES for t in rule.tokens),
         ]
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from trainmon.tails.death_rules import EXCEPTION, EXCEPTION_TOKENS, WENT_ON
 from trainmon.tails.lazy_pattern import lazy
-from trainmon.tails.note_rules import RULES, TOKENS, Rule
+from trainmon.tails.logpane import MILD
+from trainmon.tails.note_rules import RULES, TOKENS
 from trainmon.tails.prefix import NO_PREFIX, Prefix
 from trainmon.tails.record import Note, NoteKind
+from trainmon.tails.rule import Rule
 from trainmon.tails.token_groups import TokenGroups
 from trainmon.tails.traceback import Trace, Tracebacks
 
@@ -27,8 +30,11 @@ _NOT_CAUSES = lazy(
 )
 # Kinds of which one a step is enough, and how many lines apart two are still the same event told by another rank.
 _ONCE = {_K.CHECKPOINT_SAVED: 10_000, _K.RESUMED: 1000, _K.FINISHED: 1000, _K.LAUNCH: 100}
-_RULE_TOKENS = TokenGroups([[token.encode() for token in rule.tokens] for rule in RULES])
+_RULE_TOKENS = TokenGroups(
+    [[token.encode() for token in tokens] for tokens in (*(rule.tokens for rule in RULES), EXCEPTION_TOKENS)]
+)
 _RULES = tuple((rule, 1 << place) for place, rule in enumerate(RULES))
+_EXCEPTIONS = 1 << len(RULES)
 _HARMLESS_AS_WARNING = frozenset({_K.ERROR, _K.CUDA_OOM})
 
 
@@ -51,6 +57,7 @@ class NoteScanner:
         A traceback that a logger prints as a warning was survived, and is no note.
         """
         notes: list[Note] = []
+        is_traced = self._traces.holds(prefix.rank, line_no)
         if not prefix.is_warning:
             for trace in self._traces.feed(text, prefix.rank, line_no, offset):
                 notes += self._of_trace(trace, prefix, step)
@@ -62,12 +69,20 @@ class NoteScanner:
             if rule.kind in seen or not heard & bit:
                 continue
             match = rule.pattern.search(text)
-            if match is None:
+            if match is None or (rule.unless is not None and rule.unless.search(text) is not None):
                 continue
             seen.add(rule.kind)
             note = self._note(rule, text, match.start(), prefix, line_no, offset, step)
             if not self._is_repeated(note):
                 notes.append(note)
+        if seen <= MILD and (
+            prefix.is_fatal or (heard & _EXCEPTIONS and not is_traced and _is_exception(text, prefix))
+        ):
+            words = text[:_MAX_TEXT].strip()
+            teardown = _NOT_CAUSES.search(words) is not None
+            notes.append(
+                Note(self.source, line_no, offset, _K.ERROR, words, step, prefix.time, prefix.time_kind, teardown)
+            )
         return notes
 
     def _note(
@@ -114,6 +129,20 @@ class NoteScanner:
         for trace in self._traces.flush():
             notes += self._of_trace(trace, NO_PREFIX, step)
         return notes
+
+
+def _is_exception(text: str, prefix: Prefix) -> bool:
+    """Whether a line is an exception as Python prints it, where no traceback is open that it could belong to.
+
+    Not one that a logger only warns of, nor one of a program that says that it goes on; and a bare name behind a bullet
+    is an entry of a list.
+    """
+    if prefix.is_warning:
+        return False
+    match = EXCEPTION.match(text)
+    if match is None or WENT_ON.search(text) is not None:
+        return False
+    return match.end("name") < len(text.rstrip()) or not prefix.at or bool(prefix.rank) or prefix.time is not None
 
 
 def _named_step(text: str) -> float | None:

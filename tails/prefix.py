@@ -7,6 +7,7 @@ Launchers, schedulers and loggers each put something in front, one before the ot
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from trainmon.tails.lazy_pattern import lazy
@@ -67,7 +68,7 @@ _PREFIX = lazy(
     r"|\([\w./-]+ \d+\):"  # (main.py 506):
     r"|[\w./]+\.py:\d+(?=\s*[-|\]:\s])"
     r"|\[titan\]|\[Primus[:\w]*\]"
-    r"|-\s*(?:\d+:\d\d:\d\d|[\w.]+(?:\s+-\s+[\w.]+)*)\s+-(?=\s)"  # - root -, - 0:00:45 -
+    r"|-\s*(?P<names>\d+:\d\d:\d\d|[\w.]+(?:\s+-\s+[\w.]+)*)\s+-(?=\s)"  # - root -, - 0:00:45 -
     r"|\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:"
     r"|(?:::|[-|:])(?=\s)"
     r")"
@@ -94,7 +95,11 @@ _STREAM = lazy(
 )
 _JOB = lazy(r"[^\t]{1,100}\t[^\t]{1,100}\t(?=\d{4}-\d\d-\d\dT)")  # GitHub: job and step, tabs between, and a time
 _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-_.]?(\d{1,6})", re.IGNORECASE)
-_HOST = lazy(r"(?!slurmstepd-)(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])")
+# A word with a digit and a colon: a host; no code of Ascend's (EI0002: ), no exception (http2.errors.StreamError: ).
+_HOST = lazy(
+    r"(?!slurmstepd-|E[A-Z0-9]\d{4}: |[\w.]{1,200}(?:Error|Exception): )"
+    r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])"
+)
 _LOGGER = lazy(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
     r"|[\w.-]+ [\w./-]+\[\d+\]: "  # syslog behind an ISO time: host train[991]:
@@ -108,8 +113,8 @@ _LONGEST = 400  # characters that all the parts together may have
 class Prefix:
     """What was before the words. `time` is seconds since the epoch for a zoned stamp (kind ABSOLUTE), else seconds
     on the log's own calendar (NAIVE). `at` is where the words begin. `rank` is a launcher's label, "" without one.
-    `is_warning`: the logger says that the program went on. `is_bare`: the rank is a number and a colon alone (srun's
-    label), which could as well be a step.
+    `is_warning`: the logger says that the program went on; `is_fatal`: that it ends here. `is_bare`: the rank is a
+    number and a colon alone (srun's label), which could as well be a step.
     """
 
     at: int = 0
@@ -119,6 +124,7 @@ class Prefix:
     is_clock: bool = False
     is_warning: bool = False
     is_bare: bool = False
+    is_fatal: bool = False
 
 
 NO_PREFIX = Prefix()
@@ -139,7 +145,7 @@ def read_prefix(text: str) -> Prefix:
     rank = ""
     time: float | None = None
     kind = TimeKind.NONE
-    is_clock = is_warning = is_bare = False
+    is_clock = is_warning = is_bare = is_fatal = False
     match = _SRUN.match(text)
     if match is not None:
         rank, at, is_bare = match.group(1), match.end(), True
@@ -171,7 +177,11 @@ def read_prefix(text: str) -> Prefix:
         if name in _RANK_GROUPS:
             rank = said
         elif name in _LEVEL_GROUPS:
-            is_warning = is_warning or said[:1] == "W"
+            is_warning = is_warning or said[:1] in ("W", "w")
+            is_fatal = is_fatal or said[:1] == "F"
+        elif name == "names":  # of the logger and, before or behind it, of the level
+            is_warning = is_warning or "WARN" in said
+            is_fatal = is_fatal or "FATAL" in said
         if name in _TIME_GROUPS and kind is not TimeKind.ABSOLUTE and (kind is TimeKind.NONE or name == "zoned"):
             stamp = _time_of(name, said)
             if stamp is not None:
@@ -188,13 +198,13 @@ def read_prefix(text: str) -> Prefix:
             at = match.end()
         while text[at : at + 1] in (" ", "\t") and text[at + 1 : at + 2] not in (" ", "\t"):
             at += 1
-    return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare) if at else NO_PREFIX
+    return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare, is_fatal) if at else NO_PREFIX
 
 
 def dated(prefix: Prefix, other: Prefix) -> Prefix:
     """`prefix` with the time of `other`, and its rank where it has none of its own."""
     rank = prefix.rank or other.rank
-    return Prefix(prefix.at, rank, other.time, other.time_kind, other.is_clock, prefix.is_warning, prefix.is_bare)
+    return replace(prefix, rank=rank, time=other.time, time_kind=other.time_kind, is_clock=other.is_clock)
 
 
 def _rank_of(who: re.Match[str]) -> str:

@@ -65,6 +65,10 @@ class Tracebacks:
         """Whether a traceback is begun whose lines are still to come."""
         return bool(self._open)
 
+    def holds(self, rank: str, line_no: int) -> bool:
+        """Whether a line of `rank` may belong to a traceback, or to an exception that was ignored just before."""
+        return rank in self._open or 0 <= line_no - self._ignored_line <= 1
+
     def feed(self, text: str, rank: str, line_no: int, offset: int) -> list[Trace]:
         """Takes one line (behind its prefix, indentation kept); gives the tracebacks that it completes."""
         done: list[Trace] = []

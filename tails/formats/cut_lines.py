@@ -25,8 +25,9 @@ _HEAD = 12  # characters by which the beginnings of two lines are told apart
 _NEVER = 1 << 62
 
 _BEGINS = re.compile(
-    r"\s*[\[({<#*=>-]{0,3}\s*(?:\w{1,12} )?(?:global[_ ]?)?(?:step|iter(?:ation)?|epoch|update|batch)\b"
-    r"(?! ?(?:time|size))[\s:=#\[(]{0,12}\d",
+    r"\s*[\[({<#*=>-]{0,3}\s*(?:(?:\w{1,12} )?(?:global[_ ]?)?(?:step|iter(?:ation)?|epoch|update|batch)|steps)\b"
+    r"(?! ?(?:time|size))[\s:=#\[(]{0,12}\d"
+    r"|.{0,40}\b(?:at|after|for|@) (?:global[ _]?)?(?:step|iter(?:ation)?|epoch) \d",
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"\d+|\s+")
@@ -120,7 +121,7 @@ class CutLines:
 
     def flush(self) -> list[Piece]:
         """What is held, at the end: joined, where what there is shows a cut."""
-        if self._shown and not self._is_cut:
+        if self._shown >= _STRONG and not self._is_cut:
             self._is_cut = True
             whole = self._rejoined()
             self._is_cut = False

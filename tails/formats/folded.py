@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from trainmon.tails.error_lines import tells_error
 from trainmon.tails.formats.flat import METRIC
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.numbers import NUMBER
@@ -92,7 +93,7 @@ class Folds:
         self._column = line.prefix.at + _blanks(text) if is_rich else -1
         if not is_rich and (self._fruitless[False] >= _TRIES or _DANGLING.search(tail) is None):
             return False
-        says = METRIC.search(text) is not None or (is_rich and _names_step(text))
+        says = METRIC.search(text) is not None or _names_step(text)
         return says and any(map(str.isdigit, text))
 
     def _goes_on(self, line: Line) -> bool:
@@ -106,8 +107,9 @@ class Folds:
             return blanks >= _FEWEST_BLANKS and abs(blanks - self._column) <= 1
         if line.prefix.time is not None or line.prefix.rank != self._lines[0].prefix.rank:
             return False
-        ends_open = _DANGLING.search(self._lines[-1].text[-64:]) is not None
-        return ends_open and _GOES_ON.match(line.text) is not None and not _names_step(line.text)
+        if _DANGLING.search(self._lines[-1].text[-64:]) is None or _GOES_ON.match(line.text) is None:
+            return False
+        return not _names_step(line.text) and not tells_error(line.text)
 
 
 def _blanks(text: str) -> int:

@@ -22,7 +22,7 @@ def is_silent(raw: bytes) -> bool:
     >>> is_silent(b"2026-01-01 10:00:00 [INFO] reading shard 5"), is_silent(b"step 5 loss 2.5"), is_silent(b"at lr")
     (True, False, False)
     """
-    if not raw.isascii() or b"\x1b" in raw or b"\0" in raw:
+    if not raw.isascii() or b"\x1b" in raw or b"\0" in raw or raw[:1] == b"F":  # F0123 10:00:00: fatal
         return False
     low = raw.lower()
     return not may_dangle(low) and not _GROUPS.of(low)
