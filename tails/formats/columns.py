@@ -6,7 +6,7 @@ import re
 
 from trainmon.tails.formats.flat import METRIC, STEP_KEY
 from trainmon.tails.formats.line import Dialect, Line
-from trainmon.tails.formats.numbers import NUMBER, to_number, with_multiplier
+from trainmon.tails.formats.numbers import NUMBER, is_absent, to_number, with_multiplier
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading
 from trainmon.tails.steps import ranked_step_keys
@@ -159,6 +159,6 @@ def _values(names: list[str], cells: list[str]) -> dict[str, float | None]:
         raw, unit = match["value"], match["unit"]
         if unit in ("%", "s", "ms"):
             values[f"{name} ({unit})"] = to_number(raw)
-        elif raw not in ("n/a", "N/A"):
+        elif not is_absent(raw):
             values[name] = with_multiplier(cell) if unit else to_number(raw)
     return {} if words * 3 >= len(cells) else values

@@ -301,7 +301,10 @@ class FlatDialect(Dialect):
         reading: Reading | None = template.read(line.text)
         if reading is None:
             return False
-        sink.learn(template)
+        if sink.has_records and sink.templates.odd_key(line.text, template.keys):
+            sink.cannot_read(line)  # in part
+        else:
+            sink.learn(template)
         sink.emit(reading, line)
         return True
 

@@ -35,7 +35,12 @@ class Generic(FlatDialect):
 
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
-        return super().read(line, sink) or self._is_one_of_many(line, sink)
+        if super().read(line, sink) or self._is_one_of_many(line, sink):
+            return True
+        if sink.has_records and sink.templates.odd_key(line.text):
+            sink.cannot_read(line)
+            return True
+        return False
 
     def _is_one_of_many(self, line: Line, sink: Sink) -> bool:
         """Whether `line` measures something without a step, as nothing else in the file does: one such line may be

@@ -19,8 +19,9 @@ _NOT_A_VALUE = (
     r"(?:rs?|ours?)?,? ?\d+ ?m(?:ins?)?(?:,? ?\d+ ?s(?:ecs?)?)?\b"
     r"|\d+ ?m(?:in)? ?\d+ ?s(?:ec)?\b|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
 )
+_NO_VALUE = r"(?:(?<=[:=])|(?<=[:=] )|(?<=[:=]  ))--?(?=[,|;)\]]|$| (?! {0,4}[-+.\d]))|(?<=[a-z] )--?(?=\s{0,4}(?:[|,]|$))"
 _TOKEN = re.compile(
-    rf"(?:(?<![\w.@#])|(?<=\A[@#]))(?<!\w[-+])(?<!cuda:)(?<![nx]pu:)(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}))"
+    rf"(?:(?<![\w.@#])|(?<=\A[@#]))(?<!\w[-+])(?<!cuda:)(?<![nx]pu:)(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}|{_NO_VALUE}))"
 )
 _GLUED = re.compile(r"(?:%|[A-Za-zµ]\w*)(?:/[A-Za-z]\w*)*")
 _SPACED = re.compile(r" ([A-Za-z%µ][\w%/µ]*)(?![\w:=/%]| ?[:=])")

@@ -176,9 +176,9 @@ class Sink:
 
     def _add(self, reading: Reading, line: Line) -> None:
         values = reading.values
-        if not values:
-            return
         step = self._step_of(reading)
+        if not values and (step is None or not self.has_records):  # of a step whose values are "N/A" there is the step
+            return
         if step is not None:
             if self._is_duplicate(step, values):
                 return

@@ -17,7 +17,7 @@ from trainmon.tails.quick_dataclass import dataclass
 # that fits all but its end would be tried in every way its numbers can be cut.
 _NUMBER = (
     MICROSOFT + r"|(?>[-+]?(?:\d+\.?\d*|\.\d+)(?:,\d{3}(?!\d)(?:\.\d+)?)*(?:[eE][-+]?\d+)?)"
-    r"|[-+]?[nN][aA][nN]|[-+]?[iI](?:nf(?:inity)?|NF)|None|null|[nN]/[aA]"
+    r"|[-+]?[nN][aA][nN]|[-+]?[iI](?:nf(?:inity)?|NF)|None|null|[nN]/[aA]|NA|--?(?![\w.-])"
 )
 _VALUE = f"({_NUMBER})"
 _MULTIPLIED = f"((?:{_NUMBER})[{''.join(MULTIPLIERS)}])"  # 43.1K
@@ -97,6 +97,7 @@ class Template:
         self.dialect = dialect
         self.shape = shape
         self.was_heard = False  # whether the words of one such line were looked at
+        self.opening = text[: shape.step[0]].rstrip() if shape.step is not None else ""
         self.speaks = False  # whether lines of this shape also say something in words
         heads = [shape.step, shape.total, shape.epoch, shape.epochs, shape.rank]
         spans: list[tuple[tuple[int, int], int]] = [(span, slot) for slot, span in enumerate(heads) if span is not None]

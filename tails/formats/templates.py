@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from trainmon.tails.formats.template import Reading, Template
 
 _LIMIT = 24
+# A word where a number was: ``loss: banana |``, ``loss=***``, ``loss 1.2.3``.
+_ODD = re.compile(
+    r"\s*[:=]?\s*(?![-+]?(?:nan|inf|none|null|n/a|na)\b)"
+    r"(?:[A-Za-z*?#!$%][^\s,|;:=(]{0,40}|\d{1,20}\.\d{1,20}\.[\d.]{1,20})(?=\s*(?:[,|;]|$)|\s+[A-Za-z_][\w/]{0,60}[:=])",
+    re.IGNORECASE,
+)
 
 
 class Templates:
@@ -29,3 +38,18 @@ class Templates:
                     self._all.insert(0, self._all.pop(index))
                 return template, template.reading(groups)
         return None
+
+    def odd_key(self, text: str, keys: Sequence[str] = ()) -> str:
+        """A metric of the shapes that begin as `text` does, which is none of its `keys` and has a word there that is no
+        number; "" without one."""
+        for template in self._all:
+            if not template.opening or not text.startswith(template.opening):
+                continue
+            for key in template.keys:
+                if key in keys:
+                    continue
+                at = text.find(key.partition(" (")[0], len(template.opening))
+                match = _ODD.match(text, at + len(key.partition(" (")[0])) if at >= 0 else None
+                if match is not None:
+                    return key
+        return ""

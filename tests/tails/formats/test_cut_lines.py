@@ -10,7 +10,8 @@ from trainmon.tails.formats.cut_lines import CutLines, Piece
 MEGATRON = (
     " [2025-03-02 11:00:{at:02d}] iteration {at:8d}/ 5000 | consumed samples: {samples:12d} |"
     " elapsed time per iteration (ms): {ms:.1f} | learning rate: 3.0E-04 | global batch size: 512 |"
-    " lm loss: {loss:.4E} | loss scale: 1.0 | grad norm: {norm:.3f} | number of skipped iterations: 0 | number of nan iterations: 0 |"
+    " lm loss: {loss:.4E} | loss scale: 1.0 | grad norm: {norm:.3f} |"
+    " number of skipped iterations: 0 | number of nan iterations: 0 |"
 )
 KEYS = (
     "step={at} loss={loss:.4f} grad_norm={norm:.4f} lr=1.000e-04 tokens_per_second={samples} memory_gb=31.25 mfu=41.22"

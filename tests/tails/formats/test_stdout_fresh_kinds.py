@@ -125,3 +125,15 @@ def test_a_printed_tensor_is_its_number() -> None:
 def test_episodes_count_where_no_step_does() -> None:
     parsed = read(lines("Episode {step} | Reward {loss} | Avg Reward (100) 18.2 | Epsilon 0.90"))
     assert values(parsed, "Reward") == EVERY_TEN
+
+
+@pytest.mark.parametrize("between", ["|\n learning rate", " |\nlearning rate", " |\n      learning rate"])
+def test_a_megatron_record_wrapped_by_hand_keeps_its_tail(between: str) -> None:
+    form = (
+        " [2025-03-02 11:00:00] iteration {step}/ 500 | consumed samples: 512 | elapsed time per iteration (ms): 3200.5"
+    )
+    form += between + ": 3.0E-04 | lm loss: {loss} | grad norm: 1.250 |"
+    parsed = read(lines(form))
+    for key, value in (("learning rate", 3e-4), ("grad norm", 1.25), ("elapsed time per iteration (ms)", 3200.5)):
+        assert values(parsed, key) == [(step, value) for step, _ in EVERY_TEN], key
+    assert values(parsed, "lm loss") == EVERY_TEN
