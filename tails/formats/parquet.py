@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -9,6 +10,9 @@ import numpy as np
 
 from trainmon.tails.formats.base import DocumentFormat
 from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.csv_columns import column_of
+from trainmon.tails.formats.csv_header import INDEX, Header, is_number
+from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.records import RecordReader
 from trainmon.tails.formats.stamps import stamp_order
@@ -19,6 +23,7 @@ from trainmon.tails.text import printable
 _MAGIC = b"PAR1"
 _HEAD_ROWS = 64
 _NAME_LIMIT = 200
+_UNNAMED_INDEX = "__index_level_0__"
 
 
 class Parquet(DocumentFormat):
@@ -52,8 +57,9 @@ class Parquet(DocumentFormat):
         columns: Columns = {}
         marks: Marks = {}
         texts: dict[str, list[str | None]] = {}
-        for name in dict.fromkeys(table.column_names):
-            field = table.column(table.column_names.index(name))
+        while any(types.is_struct(field.type) for field in table.schema):
+            table = table.flatten()
+        for name, field in _named(table):
             if types.is_integer(field.type) or types.is_floating(field.type) or types.is_decimal(field.type):
                 made = _column(field)
                 if made is not None:
@@ -65,7 +71,9 @@ class Parquet(DocumentFormat):
             elif types.is_string(field.type) or types.is_large_string(field.type) or types.is_dictionary(field.type):
                 words = field.to_pylist()
                 if all(isinstance(word, str | None) for word in words):
-                    texts[name] = words
+                    _add_words(name, words, columns, marks, texts)
+        columns.update(_counted_index(table, columns))
+        columns, marks = _by_name(columns, marks, texts)
         reader = RecordReader(self.source)
         head = [
             {key: float(column[row]) for key, column in columns.items() if not np.isnan(column[row])}
@@ -90,6 +98,59 @@ class Parquet(DocumentFormat):
 
     def _only_note(self, text: str) -> Parsed:
         return Parsed(notes=[Note(self.source, 0, 0, NoteKind.FILE, text)])
+
+
+def _named(table: Any) -> list[tuple[str, Any]]:
+    """The columns by name; of two of one name the first. A data frame's unnamed index is called one."""
+    named: dict[str, Any] = {}
+    for place, name in enumerate(table.column_names):
+        is_unnamed = name == _UNNAMED_INDEX and INDEX not in table.column_names
+        named.setdefault(INDEX if is_unnamed else name, table.column(place))
+    return list(named.items())
+
+
+def _add_words(
+    name: str, words: list[str | None], columns: Columns, marks: Marks, texts: dict[str, list[str | None]]
+) -> None:
+    """Adds a column of texts: of numbers, where its first one is a number."""
+    first = next((word for word in words if word), "")
+    made = column_of([word or "" for word in words]) if is_number(first) else None
+    if made is None:
+        texts[name] = words
+        return
+    columns[name] = made[0]
+    if made[1] is not None:
+        marks[name] = made[1]
+
+
+def _counted_index(table: Any, columns: Columns) -> Columns:
+    """The index of a data frame that counts and has a name: the file holds where it begins and by how much it rises."""
+    try:
+        described = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+        for index in described:
+            if isinstance(index, dict) and isinstance(index.get("name"), str) and index["name"] not in columns:
+                start, stride = float(index["start"]), float(index["step"])
+                return {index["name"]: start + stride * np.arange(table.num_rows, dtype=np.float64)}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass  # another program's words under that key
+    return {}
+
+
+def _by_name(columns: Columns, marks: Marks, texts: dict[str, list[str | None]]) -> tuple[Columns, Marks]:
+    """The columns of a table in long form by the metrics that its rows name; those of any other table as they are."""
+    header = Header.of([*columns, *texts])
+    if not header.long:
+        return columns, marks
+    kind, name, value = (header.names[at] if at >= 0 else "" for at in header.long)
+    if value not in columns or name not in texts:
+        return columns, marks
+    kept = {header.names[at] for at in (*places(header), *header.runs)}
+    named = pivot(texts.get(kind), texts[name], columns[value], marks.get(value))
+    for key in texts.keys() - kept:
+        del texts[key]  # words of a measurement, not of a run
+    return {key: column for key, column in columns.items() if key in kept} | named[0], {
+        key: mark for key, mark in marks.items() if key in kept
+    } | named[1]
 
 
 def _column(field: Any) -> tuple[np.ndarray, np.ndarray | None] | None:

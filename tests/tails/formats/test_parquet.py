@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tails.formats.structured import column, marks, rows_of, steps
+from tests.tails.formats.structured import by_run, column, marks, rows_of, steps
 from trainmon.tails.clock import SystemClock
 from trainmon.tails.document import DocumentReader
 from trainmon.tails.formats.parquet import Parquet
-from trainmon.tails.record import NoteKind, TimeKind
+from trainmon.tails.record import NoteKind, Parsed, TimeKind
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -42,6 +42,52 @@ def test_history() -> None:
     assert set(parsed.blocks[0].columns) == {"loss", "eval_loss", "_timestamp"}
     assert parsed.blocks[0].time_kind is TimeKind.ABSOLUTE
     assert [row[3] for row in rows_of(parsed)] == [1, 2, 3, 4]
+
+
+def frame(data: dict[str, object], **options: object) -> Parsed:
+    pandas = pytest.importorskip("pandas")
+    out = io.BytesIO()
+    pandas.DataFrame(data, **options).to_parquet(out)
+    return Parquet("h.parquet").parse(out.getvalue())
+
+
+def test_long_form() -> None:
+    names, values = ["loss", "lr", "loss", "lr"], [2.5, 0.1, math.nan, 0.2]
+    parsed = Parquet("h.parquet").parse(table(name=names, step=[1, 1, 2, 2], value=values))
+    assert steps(parsed) == [1, 1, 2, 2]
+    assert (marks(parsed, "loss"), column(parsed, "lr")) == (["NUMBER", "NAN"], [0.1, 0.2])
+    assert {key for block in parsed.blocks for key in block.columns} == {"loss", "lr"}
+
+
+def test_long_form_of_two_runs() -> None:
+    rows = [(run, step) for run in "ab" for step in range(6)]
+    parsed = Parquet("h.parquet").parse(
+        table(
+            run=[run for run, _ in rows],
+            metric=["loss"] * 12,
+            step=[step for _, step in rows],
+            value=[2.5 + step for _, step in rows],
+        )
+    )
+    assert {run: column(own, "loss") for run, own in by_run(parsed).items()} == {
+        "": [2.5, 3.5, 4.5, 5.5, 6.5, 7.5],
+        "run=b": [2.5, 3.5, 4.5, 5.5, 6.5, 7.5],
+    }
+
+
+@pytest.mark.parametrize("steps_of", [[10, 20, 40], range(10, 40, 10)])
+def test_a_data_frame_whose_index_is_the_step(steps_of: object) -> None:
+    pandas = pytest.importorskip("pandas")
+    made = pandas.Index(steps_of) if isinstance(steps_of, list) else pandas.RangeIndex(10, 40, 10)
+    for name in ("step", None):
+        found = steps(frame({"loss": [2.5, 2.25, 2.0]}, index=made.rename(name)))
+        unnamed_range = name is None and not isinstance(steps_of, list)
+        assert found == ([None] * 3 if unnamed_range else list(steps_of)), name  # type: ignore[call-overload]
+
+
+def test_numbers_in_strings_and_in_nested_columns() -> None:
+    parsed = Parquet("h.parquet").parse(table(step=["1", "2"], loss=[{"value": 2.5}, {"value": 2.25}]))
+    assert (steps(parsed), column(parsed, "loss.value")) == ([1, 2], [2.5, 2.25])
 
 
 def test_torn_file_gives_one_line() -> None:
