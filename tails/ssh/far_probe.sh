@@ -77,18 +77,18 @@ answers() { # mount: whether it has answered lately, or does soon
 }
 
 concern() { # command path: sets `concerned`, the mounts that may hang and that it would wait for
-  mount_of "${2%/}/."
+  below=$2
+  if [ "$1" = b ]; then
+    below=${2%%[*?[]*}
+    below=${below%/*}/
+  fi
+  mount_of "$below"
   concerned=$mount
   case $1 in
-  l) below=${whole%/.} ;; # what lies in a directory is looked at too
-  b)
-    below=${2%%[*?[]*}
-    mount_of "${below%/*}/."
-    concerned=$mount
-    below=${whole%/.}
-    ;;
+  [lb]) below=$whole ;; # what lies in a directory is looked at too
   *) return ;;
   esac
+  if [ -n "$mount" ]; then return; fi
   IFS=$newline
   for point in $points; do
     case $1$point in
@@ -97,6 +97,16 @@ concern() { # command path: sets `concerned`, the mounts that may hang and that 
     esac
   done
   IFS=' '
+  set +f
+  set -- "$below"/*
+  set -f
+  for child in "$@"; do # and where the links in it lead to; a mount itself is not touched
+    under_mount "$child"
+    if [ -z "$mount" ] && [ -L "$child" ]; then
+      mount_of "$child"
+      if [ -n "$mount" ]; then concerned="$concerned$newline$mount"; fi
+    fi
+  done
 }
 
 pass_on() { # line: a command that looks at files; it waits in the background where they may not answer

@@ -221,8 +221,18 @@ class Reader(Files):
             below = [point for point in self.points if point.startswith(real.rstrip(b"/") + b"/")]
             if words[0] == b"l":
                 below = [point for point in below if os.path.dirname(point.rstrip(b"/")) == real]
-            place = min(below, default=b"")
+            place = min(below, default=b"") or self.linked(real)
         return place
+
+    def linked(self, folder):
+        # type: (bytes) -> bytes
+        """A mount that may hang and that a link in the directory leads to."""
+        try:
+            links = [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
+        except OSError:
+            return b""
+        leads_to = [unfolded(link, self.points) + b"/" for link in links]
+        return next((point for point in self.points for real in leads_to if real.startswith(point)), b"")
 
     def renew_points(self):
         # type: () -> None

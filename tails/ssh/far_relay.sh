@@ -6,25 +6,73 @@ find_mounts() { # sets `points`: where file systems are mounted that may hang
   while read -r _ _ _ _ point about; do
     case ${about##* - } in
     nfs* | lustre* | gpfs* | beegfs* | cifs* | smb* | ceph* | 9p* | afs* | panfs* | weka* | gluster* | virtiofs* | fuse* | orangefs* | pvfs*)
-      points="$points${point%%\\*}$newline"
+      case $point in
+      *\\012* | *\\134*) point=${point%%\\*} ;; # a line end or a backslash in its name: up to there
+      *\\*) plain "$point" && point=$plain ;;
+      esac
+      points="$points$point$newline"
       ;;
     esac
   done 2>/dev/null </proc/self/mountinfo
 }
 
-mount_of() { # path: sets `mount` to the file system under it that may hang, if any
+under_mount() { # path: sets `mount` to the file system that may hang and that it lies on, if any
   mount=
-  case $1 in
-  /*) whole=$1 ;;
-  *) whole=$PWD/${1#./} ;;
-  esac
   IFS=$newline
   for point in $points; do
-    case $whole in
+    case $1/ in
     "${point%/}"/*) mount=$point ;;
     esac
   done
   IFS=' '
+}
+
+mount_of() { # path: as `under_mount`, and sets `whole`: links followed up to that file system, where they would hang
+  case $1 in
+  /*) ahead=${1#/} ;;
+  *) ahead=${PWD#/}/${1#./} ;;
+  esac
+  whole=
+  mount=
+  links_left=40
+  if [ -z "$points" ]; then
+    whole=/$ahead
+    return
+  fi
+  while [ -n "$ahead" ]; do
+    step=${ahead%%/*}
+    case $ahead in
+    */*) ahead=${ahead#*/} ;;
+    *) ahead= ;;
+    esac
+    case $step in
+    '' | .) continue ;;
+    ..)
+      whole=${whole%/*}
+      continue
+      ;;
+    esac
+    under_mount "$whole/$step"
+    if [ -z "$mount" ] && [ "$links_left" -gt 0 ] && [ -L "$whole/$step" ]; then
+      links_left=$((links_left - 1))
+      leads=$(readlink -- "$whole/$step" 2>/dev/null && echo .)
+      leads=${leads%"$newline".}
+      case $leads in
+      '') whole=$whole/$step ;;
+      /*)
+        whole=
+        ahead=${leads#/}${ahead:+/$ahead}
+        ;;
+      *) ahead=$leads${ahead:+/$ahead} ;;
+      esac
+      continue
+    fi
+    whole=$whole/$step
+    if [ -n "$mount" ]; then
+      whole=$whole${ahead:+/$ahead}
+      return
+    fi
+  done
 }
 
 notify() { # says "!" when one of the files may have grown; for those on mounts that cannot hang

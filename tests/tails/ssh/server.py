@@ -18,7 +18,7 @@ from trainmon.tails.ssh.options import SshOptions
 
 CLOCK = SystemClock()
 ADDRESS = Address(Sshd.HOST)
-_COREUTILS = ("env", "dd", "stat", "head", "tail", "cat", "sleep", "date", "timeout")
+_COREUTILS = ("env", "dd", "stat", "head", "tail", "cat", "sleep", "date", "timeout", "readlink")
 
 
 def bare_path(home: Path, shell: str = "sh") -> str:

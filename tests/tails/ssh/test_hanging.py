@@ -65,11 +65,36 @@ def test_one_that_hangs_holds_up_its_own_files_only(
     assert set(there.events) == {"appeared"}
 
 
+def test_a_log_that_a_link_leads_to_on_one_that_hangs_holds_up_no_other(
+    far: Sshd, connect: Callable[..., Near], mount: FaultFs, tmp_path: Path
+) -> None:
+    near = connect(far)
+    beside = tmp_path / "b.log"
+    beside.write_bytes(b"step 1 loss 2.5\n")
+    (tmp_path / "there").symlink_to("mnt")
+    (tmp_path / "a.log").symlink_to(tmp_path / "there" / "a.log")
+    linked, other = near.follow(tmp_path / "a.log"), near.follow(beside)
+    linked.until(b"step 1 loss 2.5\n")
+    other.until(b"step 1 loss 2.5\n")
+    mount.set(hangs=True)
+    other.until_true(lambda: "/mnt there has not answered" in _problem(other))
+    _append(beside, b"step 2 loss 2.4\n")
+    other.until(b"step 1 loss 2.5\nstep 2 loss 2.4\n")
+    assert near.host.connections == 1
+    mount.mend()
+    _append(tmp_path / "behind" / "a.log", b"step 2 loss 2.4\n")
+    linked.until(b"step 1 loss 2.5\nstep 2 loss 2.4\n", 60.0)
+    assert near.host.connections == 1
+
+
 def test_targets_beside_one_that_hangs_are_found(
     far: Sshd, mount: FaultFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "HANGS_S", 1.0)
     (tmp_path / "runs").mkdir()
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "a").symlink_to("../mnt")
+    (tmp_path / "a.log").symlink_to(tmp_path / "links" / "a" / "a.log")
     (tmp_path / "runs" / "train.log").write_bytes(b"step 1 loss 2.5\n" * 20)
     hosts = Hosts(options_for(far), CLOCK)
     host = hosts.host(ADDRESS)
@@ -83,7 +108,7 @@ def test_targets_beside_one_that_hangs_are_found(
     beside = Collector(RemoteFollower(RemotePath(ADDRESS, str(tmp_path / "runs" / "train.log")), host, CLOCK), host)
     beside.until(b"step 1 loss 2.5\n" * 20)
     mount.set(hangs=True)
-    for silent in ("mnt", "mnt/a.log", "mnt/*.log", "m*/*.log", "."):
+    for silent in ("mnt", "mnt/a.log", "mnt/*.log", "m*/*.log", ".", "links", "links/*/*.log", "links/a", "a.log"):
         searched = found(silent, "runs")
         assert [Path(file.path).name for _, run in searched.groups for file in run.files] == ["train.log"], silent
         [problem] = searched.problems
