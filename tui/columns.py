@@ -18,6 +18,7 @@ from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.rates import PER_CARD
 from trainmon.tui.row import FAILED, Row, RunId
 from trainmon.tui.span import Line, Span, fit, fit_middle
+from trainmon.tui.trouble import reason_words, state_words, trouble_words
 
 VERDICT_STYLES = {
     Verdict.PASS: "pass",
@@ -65,7 +66,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`keep`: the lower, the longer it stays when room is short; 0 always stays. `grow`: share of spare room."""
+    """`keep`: the lower, the longer it stays when room is short; 0 always stays. `grow`: share of spare room.
+
+    `wish`: cells that it has before any column joins that can be done without.
+    """
 
     title: str
     width: int
@@ -74,6 +78,7 @@ class Column:
     grow: int = 0
     right: bool = False
     most: int = 10_000
+    wish: int = 0
 
 
 def _known(value: float, text: Callable[[float], str]) -> str:
@@ -87,9 +92,11 @@ def _right(text: Callable[[Row], str], style: str = "text") -> _Draw:
 def _state(cell: Cell) -> Line:
     state = cell.row.run.state
     style = "fail" if state in FAILED else "text"
+    if not cell.row.run.progress > 0:  # nothing was looked at: to call that unknown would alarm
+        return [Span(fit(cell.glyphs.dot, cell.width), "faint")]
     if cell.width < 3:
         return [Span(fit(cell.glyphs.states[state], cell.width), style)]
-    return [Span(fit(f"{cell.glyphs.states[state]} {state.value}", cell.width, cell.glyphs.ellipsis), style)]
+    return [Span(fit(f"{cell.glyphs.states[state]} {state_words(state)}", cell.width, cell.glyphs.ellipsis), style)]
 
 
 def _name(cell: Cell) -> Line:
@@ -119,7 +126,7 @@ def _loss_style(run: RunSnapshot) -> str:
 def _loss(cell: Cell) -> Line:
     run = cell.row.run
     view = run.series.get(SignalKey("loss.train"))
-    value = numbers.plain(view.last) if view else numbers.MISSING
+    value = numbers.within(view.last, 6) if view else numbers.MISSING
     if cell.width <= 6:
         return [Span(fit(value, cell.width, cell.glyphs.ellipsis, right=True), _loss_style(run))]
     if view is None or cell.sparks is None:
@@ -140,7 +147,7 @@ def sparkline_of(run: RunSnapshot, width: int, glyphs: Glyphs) -> str:
 
 def _spike(cell: Cell) -> Line:
     z = cell.row.z
-    return [Span(fit(_known(z, numbers.plain), cell.width, right=True), "warn" if z > 6 else "text")]
+    return [Span(fit(_known(z, numbers.score), cell.width, right=True), "warn" if z > 6 else "text")]
 
 
 def _memory(cell: Cell) -> Line:
@@ -180,9 +187,9 @@ def _verdict(cell: Cell) -> Line:
     run, why = cell.row.run, cell.row.explained_by
     style = VERDICT_STYLES[run.verdict]
     head = f"{cell.glyphs.verdicts[run.verdict]} {verdict_word(run)}"
-    rest = f" {why.id.replace('_', ' ')}" if why else ""
+    rest = f" {trouble_words(run, why)}" if why else ""
     is_read = verdict_word(run) == run.verdict.value
-    told = ((why.what if why else run.verdict_reason if is_read else "") or "", job_words(run))
+    told = ((reason_words(why, run) if why else run.verdict_reason if is_read else "") or "", job_words(run))
     reason = "; ".join(filter(None, told if why else reversed(told)))
     room = cell.width - len(head) - len(rest)
     if reason and room >= 12:
@@ -195,45 +202,53 @@ def _age(cell: Cell) -> Line:
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("state", 10, 0, _state, most=15, grow=1),
+    Column("state", 11, 0, _state, most=15, grow=1),
     Column("name", 17, 0, _name, grow=3, most=40),
     Column("step", 11, 0, _step, right=True, most=12),
     Column("progress", 10, 5, lambda cell: bar(cell.row.progress, cell.width, cell.glyphs)),
-    Column("ETA", 7, 2, _right(lambda row: numbers.duration(row.eta_s)), right=True),
+    Column("ETA", 7, 1, _right(lambda row: numbers.duration(row.eta_s)), right=True),
     Column("  loss", 13, 0, _loss, grow=2, most=32),
     Column("spike z", 7, 3, _spike, right=True),
     Column("tokens/s", 9, 4, _right(_rate), right=True),
-    Column("mem", 6, 1, _memory, right=True),
+    Column("mem", 6, 2, _memory, right=True),
     Column("MFU", 5, 6, _right(lambda row: _known(row.mfu, numbers.percent)), right=True),
-    Column("verdict", 16, 0, _verdict, grow=6),
+    Column("verdict", 16, 0, _verdict, grow=6, wish=29),
     Column("age", AGE_CELLS, 0, _age, right=True),
 )
-# In little room a run's state is its sign, and its loss a number: what is wrong comes first.
+# In little room a run's state is its sign, in less its loss a number: what is wrong comes first.
+_SIGNS = tuple(replace(column, title=" ", width=1, grow=0) if column.title == "state" else column for column in COLUMNS)
 _BRIEF = tuple(
-    replace(column, title=" ", width=1, grow=0)
-    if column.title == "state"
-    else replace(column, title="loss", width=6, grow=0, right=True)
-    if column.title == "  loss"
-    else column
-    for column in COLUMNS
+    replace(column, title="loss", width=6, grow=0, right=True) if column.title == "  loss" else column
+    for column in _SIGNS
 )
-_NARROW = 72
+_NARROW, _WIDE = 77, 92
 _MARGIN = 2  # cursor or pin
 
 
 @lru_cache(16)
-def layout(width: int) -> tuple[tuple[Column, int], ...]:
-    """The columns that fit into `width` cells and how wide each is, in the order of the table."""
+def layout(width: int, longest: int = 40) -> tuple[tuple[Column, int], ...]:
+    """The columns that fit into `width` cells and how wide each is, in the order of the table.
+
+    `longest`: cells of the longest name: what it does not need is the verdict's.
+    """
     room = width - _MARGIN
-    columns = COLUMNS if width >= _NARROW else _BRIEF
+    columns = COLUMNS if width >= _WIDE else _SIGNS if width >= _NARROW else _BRIEF
+    columns = tuple(
+        replace(column, most=max(column.width, min(longest, column.most))) if column.title == "name" else column
+        for column in columns
+    )
     kept = [column for column in columns if column.keep == 0]
     for column in sorted((column for column in columns if column.keep), key=lambda column: column.keep):
-        if _needed(kept) + column.width + 1 > room:
+        if _needed(kept) + sum(max(0, each.wish - each.width) for each in kept) + column.width + 1 > room:
             break
         kept.append(column)
     kept.sort(key=columns.index)
     widths = {column.title: column.width for column in kept}
     spare = room - _needed(kept)
+    for column in kept:
+        more = max(0, min(spare, column.wish - column.width))
+        widths[column.title] += more
+        spare -= more
     while spare > 0:
         growing = [column for column in kept if column.grow and widths[column.title] < column.most]
         if not growing:
@@ -257,10 +272,18 @@ def _needed(columns: list[Column]) -> int:
 
 
 def draw_row(
-    row: Row, width: int, glyphs: Glyphs, age_s: float, *, at_cursor: bool = False, pinned: bool = False
+    row: Row,
+    width: int,
+    glyphs: Glyphs,
+    age_s: float,
+    *,
+    at_cursor: bool = False,
+    pinned: bool = False,
+    longest: int = 40,
 ) -> Line:
     """One run in `width` cells."""
-    return [*draw_body(row, width, glyphs, at_cursor=at_cursor, pinned=pinned), *draw_age(width, glyphs, age_s, row)]
+    body = draw_body(row, width, glyphs, at_cursor=at_cursor, pinned=pinned, longest=longest)
+    return [*body, *draw_age(width, glyphs, age_s, row)]
 
 
 def draw_body(
@@ -271,11 +294,12 @@ def draw_body(
     at_cursor: bool = False,
     pinned: bool = False,
     sparks: Sparks | None = None,
+    longest: int = 40,
 ) -> Line:
-    """One run up to its age. `sparks`: where the small curves are kept."""
+    """One run up to its age. `sparks`: where the small curves are kept; `longest`: see `layout`."""
     mark = glyphs.cursor if at_cursor else " "
     line = [Span(mark, "key"), Span(glyphs.pin if pinned else " ", "key")]
-    for column, cells in layout(width)[:-1]:
+    for column, cells in layout(width, longest)[:-1]:
         line += [*column.draw(Cell(row, cells, glyphs, math.nan, sparks)), Span(" ")]
     return line
 
@@ -286,10 +310,10 @@ def draw_age(width: int, glyphs: Glyphs, age_s: float, row: Row) -> Line:
     return column.draw(Cell(row, cells, glyphs, age_s))
 
 
-def draw_head(width: int) -> Line:
+def draw_head(width: int, longest: int = 40) -> Line:
     """The titles of the columns."""
     line = [Span(" " * _MARGIN, "heading", "bar")]
-    for place, (column, cells) in enumerate(layout(width)):
+    for place, (column, cells) in enumerate(layout(width, longest)):
         text = fit(column.title, cells, right=column.right)
         line.append(Span((" " if place else "") + text, "heading", "bar"))
     return line
@@ -299,7 +323,7 @@ def brief_line(row: Row, width: int, glyphs: Glyphs, *, at_cursor: bool = False)
     """One run where there is no room for columns: verdict, name, step, loss."""
     run = row.run
     view = run.series.get(SignalKey("loss.train"))
-    loss = numbers.MISSING if view is None else numbers.plain(view.last)
+    loss = numbers.MISSING if view is None else numbers.within(view.last, 6)
     head = f"{glyphs.verdicts[run.verdict]} {verdict_word(run)[:7]:<7} "
     tail = f" {_known(row.step, numbers.count):>6} {loss:>6}"
     mark = glyphs.cursor if at_cursor else " "

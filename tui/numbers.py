@@ -31,6 +31,31 @@ def plain(value: float) -> str:
     return f"{value:.0f}"
 
 
+def within(value: float, width: int) -> str:
+    """As `plain`, with as many digits less as `width` characters ask for: half a number says nothing.
+
+    >>> within(-0.01234, 6), within(-123456.0, 6), within(-3e-5, 6), within(2.3141, 6)
+    ('-0.012', '-123k', '-3e-5', '2.314')
+    """
+    text = plain(value)
+    if len(text) <= width:
+        return text
+    if 1e-3 <= abs(value) < 9999.5:
+        shorter = (f"{value:.{digits}f}" for digits in (3, 2, 1, 0))
+        return next((one for one in shorter if len(one) <= width), text)
+    mantissa, _, exponent = f"{value:.0e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def score(value: float) -> str:
+    """A z: its tenths are noise already.
+
+    >>> score(0.4692), score(46.04), score(3e6)
+    ('0.5', '46.0', '3.00M')
+    """
+    return f"{value:.1f}" if abs(value) < 999.5 else plain(value)
+
+
 def count(value: float) -> str:
     """A number of things; exact below ten thousand.
 

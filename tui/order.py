@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from trainmon.tails.lazy_pattern import lazy
-from trainmon.tui.row import Row
+from trainmon.tui.row import ALIVE, Row
 
 _DIGITS = lazy(r"(\d{1,18})")
 _Key = Callable[[Row], tuple[object, ...]]
@@ -34,7 +34,7 @@ def _smallest(value: float) -> tuple[object, ...]:
 
 
 ORDERS: dict[str, _Key] = {
-    "trouble": lambda row: (-row.trouble,),
+    "trouble": lambda row: (-row.trouble, row.run.state not in ALIVE),  # what still burns money first
     "name": lambda _row: (),
     "step": lambda row: _largest(row.step),
     "loss": lambda row: _smallest(row.loss),

@@ -109,7 +109,7 @@ def _fingerprint(row: Row) -> Hashable:
     loss = run.series.get(SignalKey("loss.train"))
     curve = (loss.count, loss.steps.size, loss.bad_steps.size, repr(loss.last)) if loss is not None else ()
     numbers = (row.step, row.total, row.z, row.tokens_per_second, row.memory, row.memory_bytes, row.mfu, row.eta_s)
-    reason = (why.id, why.what) if why else (run.verdict_reason,)
+    reason = (why.id, why.what, why.episodes) if why else (run.verdict_reason,)
     job = (run.job.time_left_s if run.job else None, run.goodput)
     return (row.id, run.state, run.verdict, min(run.progress, 1.0), reason, curve, repr(numbers), job)
 

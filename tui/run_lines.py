@@ -15,6 +15,7 @@ from trainmon.tui.loading import read_bytes
 from trainmon.tui.rates import PER_CARD
 from trainmon.tui.row import FAILED, Row
 from trainmon.tui.span import Line, Span, clip, fit, width_of, wrap
+from trainmon.tui.trouble import found_words, state_words
 
 _MOST_CHANGES = 8
 
@@ -30,10 +31,10 @@ def _first(row: Row, width: int, glyphs: Glyphs, pinned: bool) -> Line:
     line: Line = [
         Span(f"{glyphs.pin} " if pinned else " ", "key"),
         Span(clip(run.name, max(12, width // 3), glyphs.ellipsis), "title"),
-        Span(f"  {glyphs.states[run.state]} {run.state.value}", state_style),
+        Span(f"  {glyphs.states[run.state]} {state_words(run.state)}", state_style),
         Span(f"  {glyphs.verdicts[run.verdict]} {verdict_word(run)}", VERDICT_STYLES[run.verdict]),
     ]
-    reason = f"{why.title}: {why.what}" if why else run.verdict_reason
+    reason = found_words(run, why) if why else run.verdict_reason
     room = width - width_of(line) - 1
     return [*line, Span(" " + clip(reason, room, glyphs.ellipsis))] if room > 5 else line
 
@@ -93,7 +94,7 @@ def checkpoint_words(run: RunSnapshot) -> str:
 def run_words(row: Row) -> str:
     """A run in one line of text, as one would send it to a colleague."""
     run, why = row.run, row.explained_by
-    reason = f"{why.title}: {why.what}" if why else run.verdict_reason
+    reason = found_words(run, why) if why else run.verdict_reason
     step = "" if math.isnan(row.step) else f", step {numbers.step(row.step)}"
     return printable(f"{run.name} ({run.target}): {run.state.value}, {verdict_word(run)}{step}. {reason}", 2000)
 
@@ -143,8 +144,17 @@ def run_extra(run: RunSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     return lines
 
 
-def fleet_head(rows: list[Row], shown: int, order: str, filtered: str, width: int, glyphs: Glyphs) -> Line:
-    """The first line of the list: how many are in trouble, what is shown, in which order."""
+def fleet_head(
+    rows: list[Row],
+    shown: int,
+    order: str,
+    filtered: str,
+    width: int,
+    glyphs: Glyphs,
+    hidden: tuple[int, int] = (0, 0),
+) -> Line:
+    """The first line of the list: how many are in trouble, what is shown, in which order; how many are `hidden` above
+    and below, as there is no bar that tells."""
     failing = sum(row.trouble >= 4 for row in rows)
     warned = sum(row.trouble in (2, 3) for row in rows)
     line: Line = [Span(" trainmon ", "title")]
@@ -161,7 +171,27 @@ def fleet_head(rows: list[Row], shown: int, order: str, filtered: str, width: in
     line.append(Span(f" {count}, by {order}", "muted"))
     if filtered and (room := width - width_of(line) - 12) > 4:
         line.append(Span(f", filter: {clip(filtered, room, glyphs.ellipsis)}", "value"))
+    more = ", ".join(f"{count} more {where}" for count, where in zip(hidden, ("above", "below"), strict=True) if count)
+    if more and (room := width - width_of(line) - len(more) - 1) > 0:
+        line += [Span(" " * room), Span(more, "text")]
     return line
+
+
+def row_detail(row: Row, width: int, height: int, glyphs: Glyphs) -> list[Line]:
+    """What the list has no room for, of the run at the cursor: what was found and what to do, in `height` lines."""
+    run, why = row.run, row.explained_by
+    state = ": ".join(filter(None, (state_words(run.state), run.state_reason)))
+    told = [("what", why.what if why else run.verdict_reason, "text")]
+    told.append(("next", why.next, "value") if why is not None and why.next else ("state", state, "muted"))
+    lines: list[Line] = []
+    for label, text, style in told:
+        pieces = wrap(text, width - 8)
+        room = 1 if label == "what" else height - len(lines)
+        if len(pieces) > room > 0:
+            pieces = [*pieces[: room - 1], clip(" ".join(pieces[room - 1 :]), width - 8, glyphs.ellipsis)]
+        for place, piece in enumerate(pieces[:room]):
+            lines.append([Span(f" {label if place == 0 else '':<5} ", "key"), Span(piece, style)])
+    return lines
 
 
 def status_line(

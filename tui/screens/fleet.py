@@ -12,7 +12,7 @@ from trainmon.tui import keys
 from trainmon.tui.filter import FilterError, parse_filter
 from trainmon.tui.order import next_order, ordered
 from trainmon.tui.row import Row, RunId
-from trainmon.tui.run_lines import fleet_head, status_line
+from trainmon.tui.run_lines import fleet_head, row_detail, status_line
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.slots import FirstScreen, first_screen
 from trainmon.tui.span import Span, clip
@@ -24,6 +24,7 @@ from trainmon.tui.widgets.lines import LineList
 from trainmon.tui.widgets.panes import TextLines, TriagePane
 
 _PREVIEW_ROWS = 11  # less is no preview worth its place
+_DETAIL_ROWS = 3
 
 
 class FleetScreen(MonitorScreen):
@@ -34,6 +35,9 @@ class FleetScreen(MonitorScreen):
     DEFAULT_CSS = """
     FleetScreen #preview { height: 12; display: none; }
     FleetScreen.-preview #preview { display: block; }
+    FleetScreen #detail { display: none; }
+    FleetScreen.-detail #detail { display: block; }
+    FleetScreen.-quiet #status { display: none; }
     """
 
     def __init__(self) -> None:
@@ -42,6 +46,8 @@ class FleetScreen(MonitorScreen):
         self.only_troubled = False
         self.filter_text = ""
         self._previewed: tuple[RunSnapshot, FirstScreen] | None = None
+        self._has_news = True
+        self._head = (0, "")
 
     def body(self) -> ComposeResult:
         """Counts, list, preview, status."""
@@ -50,6 +56,7 @@ class FleetScreen(MonitorScreen):
         with Horizontal(id="preview"):
             yield ChartGrid(id="charts", can_focus=False)
             yield TriagePane(id="triage", can_focus=False)
+        yield TextLines(_DETAIL_ROWS, "bar", id="detail")
         yield TextLines(1, id="status")
         yield FilterBar("words   state:failed   step>1000   verdict:warn   and or not ( )", id="filter")
 
@@ -68,14 +75,33 @@ class FleetScreen(MonitorScreen):
         shown = self.matching(rows)
         width = self.app.size.width
         wanted = " and ".join(part for part in (self.filter_text, "troubled" if self.only_troubled else "") if part)
-        head = fleet_head(rows, len(shown), self.order, wanted, width, self.glyphs)
-        self.query_one("#head", TextLines).show([head])
         self.table.show(shown, frozenset(self.monitor.pins), self.monitor.clock.monotonic(), self._nothing(fleet, rows))
         status = status_line(fleet, width, self.glyphs, loading=self.monitor.loading)
         if self.monitor.awaited and not rows:  # then it is no problem that nothing was found
             status = [Span(" starting", "faint")]
         self.query_one("#status", TextLines).show([status])
+        self._has_news = bool(fleet.problems or fleet.reading or self.monitor.loading is not None)
+        self._head = (len(shown), wanted)
+        self._follow()
+
+    def _follow(self) -> None:
+        """What depends on where the cursor is."""
+        rows = self.monitor.rows
         self._preview(len(rows))
+        self._detail()
+        shown, wanted = self._head
+        head = fleet_head(rows, shown, self.order, wanted, self.app.size.width, self.glyphs, self.table.hidden)
+        self.query_one("#head", TextLines).show([head])
+
+    def _detail(self) -> None:
+        """Where there is no room for the preview, what was found in the run at the cursor and what to do."""
+        row = self.table.current
+        is_shown = row is not None and row.run.progress >= 1 and not self.has_class("-preview")
+        self.set_class(is_shown, "-detail")
+        self.set_class(is_shown and not self._has_news, "-quiet")  # how files are watched can wait
+        if row is not None and is_shown:
+            lines = row_detail(row, self.app.size.width, _DETAIL_ROWS, self.glyphs)
+            self.query_one("#detail", TextLines).show(lines)
 
     def _preview(self, runs: int) -> None:
         """Where the list leaves room, the run at the cursor: its charts and what the triage says."""
@@ -99,7 +125,7 @@ class FleetScreen(MonitorScreen):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """The preview follows."""
         event.stop()
-        self._preview(len(self.monitor.rows))
+        self._follow()
 
     def matching(self, rows: list[Row]) -> list[Row]:
         """`rows` that the filter lets through, in order. While the filter cannot be read, all."""

@@ -9,7 +9,7 @@ from textual.geometry import Region
 from trainmon.tui import numbers
 from trainmon.tui.columns import AGE_CELLS, Sparks, brief_line, draw_age, draw_body, draw_head
 from trainmon.tui.row import Row, RunId
-from trainmon.tui.span import Line, Span, wrap
+from trainmon.tui.span import Line, Span, cells, wrap
 from trainmon.tui.widgets.lines import LineList, look_of
 
 
@@ -26,7 +26,8 @@ class FleetTable(LineList):
         self._keys: dict[RunId, Hashable] = {}
         self._touched = False
         self._sparks = Sparks()
-        self._head: tuple[int, list[Line]] | None = None
+        self._head: tuple[int, int, list[Line]] | None = None
+        self._longest = 0
 
     def show(self, rows: list[Row], pins: frozenset[RunId], now_s: float, nothing: str) -> None:
         """`now_s`: for the ages, see `Row.age_at`; `nothing`: what to say when `rows` is empty."""
@@ -35,6 +36,9 @@ class FleetTable(LineList):
         self._keys = {row.id: self._identity_of(row) for row in rows}
         if self._touched and before is not None:  # until a key was pressed the cursor stays on the worst run
             self.cursor = next((i for i, row in enumerate(rows) if row.id == before.id), self.cursor)
+        longest = max((cells(row.run.name) for row in rows), default=0)
+        if longest > self._longest or 2 * longest < self._longest:  # columns that move about cannot be read
+            self._longest, self._drawn = longest, []
         self._cache = {id_: line for id_, line in self._cache.items() if id_ in self._keys}
         self.redraw()
 
@@ -53,12 +57,17 @@ class FleetTable(LineList):
         """Runs that match the filter."""
         return len(self.rows)
 
+    @property
+    def hidden(self) -> tuple[int, int]:
+        """How many runs are scrolled out above and below."""
+        return self.top, max(0, self.count - self.top - self.page)
+
     def head(self) -> list[Line]:
         """The titles."""
         width = self.size.width
-        if self._head is None or self._head[0] != width:
-            self._head = (width, [draw_head(width)])
-        return self._head[1]
+        if self._head is None or self._head[:2] != (width, self._longest):
+            self._head = (width, self._longest, [draw_head(width, self._longest)])
+        return self._head[2]
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
@@ -81,10 +90,12 @@ class FleetTable(LineList):
         """One run: while nothing comes only its age is drawn anew."""
         row, glyphs = self.rows[index], look_of(self).glyphs
         pinned = row.id in self.pins
-        key = (row.fingerprint, pinned, width, at_cursor)
+        key = (row.fingerprint, pinned, width, at_cursor, self._longest)
         known = self._cache.get(row.id)
         if known is None or known[0] != key:
-            body = draw_body(row, width, glyphs, at_cursor=at_cursor, pinned=pinned, sparks=self._sparks)
+            body = draw_body(
+                row, width, glyphs, at_cursor=at_cursor, pinned=pinned, sparks=self._sparks, longest=self._longest
+            )
             known = self._cache[row.id] = (key, body)
         return [*known[1], *draw_age(width, glyphs, row.age_at(self.now_s), row)]
 
