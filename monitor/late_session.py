@@ -70,6 +70,10 @@ class LateMonitor:
         """These runs are looked at closely."""
         self._ask(lambda session: session.attend(runs))
 
+    def written_s(self, path: str) -> float | None:
+        """When a file was last seen to be written to."""
+        return None if self._session is None else self._session.written_s(path)
+
     def acknowledge(self, run: str, episode_id: str) -> None:
         """Marks an episode as seen."""
         self._ask(lambda session: session.acknowledge(run, episode_id))

@@ -166,6 +166,10 @@ class Monitor:
         if any(run.preview for run in self._latest.runs):
             self._intake.read_histories()
 
+    def written_s(self, path: str) -> float | None:
+        """See `Intake.written_s`."""
+        return self._intake.written_s(path)
+
     def _ask(self, request: _Request) -> None:
         self._requests.put(request)
         self._intake.wake()

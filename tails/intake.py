@@ -161,6 +161,11 @@ class Intake:
         for reader in self._all_readers():
             reader.attend(paths, others_s)
 
+    def written_s(self, path: str) -> float | None:
+        """When `path` was last seen to be written to, on the monotonic clock: before it is read. None: not known."""
+        reader = self._reader_of.get(Path(path))
+        return reader.watcher.written_at.get(path) if isinstance(reader, Reader) else None
+
     def request_lines(
         self, path: str | Path, line_no: int, context: int = 50, known: tuple[int, int] = (1, 0)
     ) -> Lines:

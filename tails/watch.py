@@ -21,6 +21,7 @@ from trainmon.tails.schedule import HEARTBEAT_S, INOTIFY, POLL, Schedule
 
 __all__ = ["HEARTBEAT_S", "INOTIFY", "POLL", "Watcher"]
 
+LISTEN_S = 1.0  # how old a file's newest byte may be before it is known, where writing wakes nobody
 RETRY_S = 60.0  # after a limit of inotify was reached
 _ADVICE = {
     errno.ENOSPC: "the limit of inotify watches is reached (fs.inotify.max_user_watches)",
@@ -33,6 +34,7 @@ class Watcher:
 
     def __init__(self, clock: Clock, *, use_inotify: bool = True) -> None:
         self.problem = ""
+        self.written_at: dict[str, float] = {}  # path -> when it was last seen to be written to, on the monotonic clock
         self._clock = clock
         self._use_inotify = use_inotify
         self._schedule = Schedule()
@@ -65,6 +67,7 @@ class Watcher:
         """Stops watching `path`."""
         name, directory = str(path), str(path.parent)
         self._schedule.remove(name)
+        self.written_at.pop(name, None)
         self._blind.discard(name)
         names = self._by_directory.get(directory, {})
         names.pop(path.name, None)
@@ -89,6 +92,8 @@ class Watcher:
         """Says that `path` was polled and whether something new was there; see `Schedule.polled`."""
         now = self._clock.monotonic()
         name = str(path)
+        if changed:
+            self.written_at[name] = max(self.written_at.get(name, float("-inf")), now - max(age_s or 0.0, 0.0))
         self._schedule.polled(name, now, changed=changed, age_s=age_s, cost_s=cost_s, again_s=again_s)
         if changed and name not in self._blind and self._schedule.watched_by(name) == POLL:
             # The directory was not there before, was made anew, or a limit was reached.
@@ -143,7 +148,7 @@ class Watcher:
         """Sleeps until something happens; whether that was an interruption."""
         interrupted = False
         if seconds and self._schedule.is_patient:  # many writes a second would wake nobody but this thread
-            self._interruption.poll(1000.0 * seconds)
+            self._interruption.poll(1000.0 * min(seconds, LISTEN_S))
             seconds = 0.0
         for fd, _ in self._poll.poll(1000.0 * seconds):
             if fd == self._woken_fd:
@@ -160,6 +165,7 @@ class Watcher:
         for directory, name in changed:
             path = self._by_directory.get(directory, {}).get(name)
             if path is not None:
+                self.written_at[path] = now
                 self._schedule.wake(path, now)
         for directory in lost:
             for path in self._by_directory.get(directory, {}).values():

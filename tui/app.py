@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 FRAME_S = 0.1
 SLOW_FRAME_S = 1.0  # with --low-bandwidth
 _TICK_S = 1.0
+_MOST_ASKED = 64  # files of a run that are asked after: ranks write together
 _AWAITED_S = 60.0  # what has not come by then is missing
 _STILL_S = 1.7  # a screen that was drawn so lately shows the ages nearly as they are
 # What a terminal, a shell or a batch system ends programs with; each must find the terminal as it was.
@@ -302,6 +303,15 @@ class TrainmonApp(OpeningApp):
                     screen.call_after_refresh(self._live.attend, names)
                 else:
                     self._live.attend(names)
+
+    def age_s(self, row: Row, now_s: float) -> float:
+        """Seconds since the newest byte of a run, whether it was read already or not."""
+        age_s = row.age_at(now_s)
+        if self._live is None or age_s < _TICK_S:
+            return age_s
+        files = row.run.files[:_MOST_ASKED]
+        written = [at for file in files if (at := self._live.written_s(file.path)) is not None]
+        return min(age_s, max(0.0, now_s - max(written))) if written else age_s
 
     def rows_in_trouble_order(self) -> list[Row]:
         """All runs, the worst first."""

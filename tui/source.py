@@ -47,6 +47,11 @@ class LiveSource(Protocol):
         """Has `call` called, from a thread of the source's, whenever `latest` gives another snapshot."""
         ...
 
+    def written_s(self, path: str) -> float | None:
+        """When the file of a run was last seen to be written to, on the monotonic clock: before it is read, where many
+        are read together every few seconds. None where that is not known."""
+        ...
+
     def attend(self, runs: frozenset[str]) -> None:
         """These runs are looked at closely: what is new of them is wanted at once."""
         ...

@@ -27,7 +27,7 @@ from trainmon.tails.schedule import (
     POLL,
     Schedule,
 )
-from trainmon.tails.watch import RETRY_S, Watcher
+from trainmon.tails.watch import LISTEN_S, RETRY_S, Watcher
 
 LOCAL = Mount("/", "ext4")
 
@@ -359,3 +359,25 @@ def test_without_a_table_the_kernel_is_asked(tmp_path: Path) -> None:
     asked = mount_of(tmp_path, ())
     known = mount_of(tmp_path)
     assert asked.fstype in (known.fstype, "") or known.fstype in ("ext2", "ext3")
+
+
+def test_a_file_that_is_read_seldom_is_known_to_be_written_to_at_once(tmp_path: Path) -> None:
+    """Nobody is woken by it, and the age of its newest byte is right."""
+    path = tmp_path / "a.log"
+    path.write_bytes(b"1\n")
+    clock = SystemClock()
+    watcher = Watcher(clock)
+    try:
+        if watcher.add(path, LOCAL) != INOTIFY:
+            pytest.skip("no inotify here")
+        assert watcher.wait(0.0) == [path]
+        watcher.polled(path, changed=True, age_s=3600.0)
+        assert clock.monotonic() - watcher.written_at[str(path)] >= 3600.0
+        watcher.attend(frozenset(), 3600.0)
+        with path.open("ab") as file:
+            file.write(b"2\n")
+        wrote_s = clock.monotonic()
+        assert watcher.wait(LISTEN_S * 1.5) == []
+        assert watcher.written_at[str(path)] >= wrote_s
+    finally:
+        watcher.close()

@@ -14,6 +14,9 @@ from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui import keys
+from trainmon.tui.app import TrainmonApp
+from trainmon.tui.glyphs import UNICODE
+from trainmon.tui.look import Look
 from trainmon.tui.screens.evidence import EvidenceScreen
 from trainmon.tui.screens.fleet import FleetScreen
 from trainmon.tui.widgets.chart_grid import ChartGrid
@@ -131,3 +134,34 @@ async def test_loading_shows_progress() -> None:
         await pilot.pause()
         assert "reading history" in text_of(app)
         assert "43%" in text_of(app)
+
+
+class _Written(sample.SampleSource):
+    """A source that knows of bytes which were not read yet."""
+
+    def call_when_new(self, call: object) -> None:
+        del call
+
+    def attend(self, runs: frozenset[str]) -> None:
+        del runs
+
+    def written_s(self, path: str) -> float | None:
+        return 38.0 if "llama-1b-base" in path else None
+
+
+async def test_the_age_is_that_of_the_newest_byte_also_before_it_is_read() -> None:
+    clock = StillClock()
+    runs = tuple(
+        replace(run, files=tuple(replace(file, path=f"{run.name}/{file.path}") for file in run.files))
+        for run in sample.fleet().runs
+    )
+    app = TrainmonApp(_Written(FleetSnapshot(runs)), clock=clock, look=Look(UNICODE))
+    async with app.run_test(size=(100, 30)) as pilot:
+        clock.now = 40.0
+        app._show()
+        await pilot.pause()
+        ages = {row.run.name: app.age_s(row, clock.monotonic()) for row in app.rows}
+        assert ages["llama-1b-base"] == 2.0
+        assert ages["olmo-7b-lr-hot"] >= 40.0
+        line = next(line for line in text_of(app).splitlines() if "llama-1b-base" in line)
+        assert line.rstrip().endswith(" 2s")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widget import Widget
@@ -75,7 +77,8 @@ class FleetScreen(MonitorScreen):
         shown = self.matching(rows)
         width = self.app.size.width
         wanted = " and ".join(part for part in (self.filter_text, "troubled" if self.only_troubled else "") if part)
-        self.table.show(shown, frozenset(self.monitor.pins), self.monitor.clock.monotonic(), self._nothing(fleet, rows))
+        ages = partial(self.monitor.age_s, now_s=self.monitor.clock.monotonic())
+        self.table.show(shown, frozenset(self.monitor.pins), ages, self._nothing(fleet, rows))
         status = status_line(fleet, width, self.glyphs, loading=self.monitor.loading)
         if self.monitor.awaited and not rows:  # then it is no problem that nothing was found
             status = [Span(" starting", "faint")]

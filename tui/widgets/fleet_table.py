@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from textual.geometry import Region
 
@@ -20,7 +20,7 @@ class FleetTable(LineList):
         super().__init__(id)
         self.rows: list[Row] = []
         self.pins: frozenset[RunId] = frozenset()
-        self.now_s = 0.0
+        self._ages: dict[RunId, float] = {}
         self.nothing = ""
         self._cache: dict[RunId, tuple[Hashable, Line]] = {}
         self._keys: dict[RunId, Hashable] = {}
@@ -29,10 +29,11 @@ class FleetTable(LineList):
         self._head: tuple[int, int, list[Line]] | None = None
         self._longest = 0
 
-    def show(self, rows: list[Row], pins: frozenset[RunId], now_s: float, nothing: str) -> None:
-        """`now_s`: for the ages, see `Row.age_at`; `nothing`: what to say when `rows` is empty."""
+    def show(self, rows: list[Row], pins: frozenset[RunId], age_s: Callable[[Row], float], nothing: str) -> None:
+        """`age_s`: of the newest byte of a run, now; `nothing`: what to say when `rows` is empty."""
         before = self.current
-        self.rows, self.pins, self.now_s, self.nothing = rows, pins, now_s, nothing
+        self.rows, self.pins, self.nothing = rows, pins, nothing
+        self._ages = {row.id: age_s(row) for row in rows}
         self._keys = {row.id: self._identity_of(row) for row in rows}
         if self._touched and before is not None:  # until a key was pressed the cursor stays on the worst run
             self.cursor = next((i for i, row in enumerate(rows) if row.id == before.id), self.cursor)
@@ -75,7 +76,7 @@ class FleetTable(LineList):
         return self._keys[row.id]
 
     def _identity_of(self, row: Row) -> Hashable:
-        return (row.fingerprint, row.id in self.pins, numbers.age(row.age_at(self.now_s)))
+        return (row.fingerprint, row.id in self.pins, numbers.age(self._ages[row.id]))
 
     def changed_region(self, y: int, before: Hashable, now: Hashable) -> Region:
         """The age alone, where nothing else changed."""
@@ -97,7 +98,7 @@ class FleetTable(LineList):
                 row, width, glyphs, at_cursor=at_cursor, pinned=pinned, sparks=self._sparks, longest=self._longest
             )
             known = self._cache[row.id] = (key, body)
-        return [*known[1], *draw_age(width, glyphs, row.age_at(self.now_s), row)]
+        return [*known[1], *draw_age(width, glyphs, self._ages[row.id], row)]
 
     def empty(self) -> list[Line]:
         """What was looked for."""
