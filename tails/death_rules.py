@@ -24,11 +24,14 @@ EXCEPTION_TOKENS: Final = ("error", "exception", "stopiteration", "timeoutexpire
 EXCEPTION: Final = lazy(rf"(?P<name>{_NAMES})(?:: {_NO_METRIC}|:?\s*$)")
 # Told by somebody who goes on.
 _WENT_ON: Final = (
-    r"\b(?:skipp(?:ed|ing)|retrying|will retry|ignor(?:ed|ing)|continuing|resuming|falling back|fall back|halving"
-    r"|recover(?:ed|ing)?|trying (?:again|\d{1,9}|with|a smaller))\b"
+    r"\b(?:skipp(?:ed|ing)|retrying|will retry|ignor(?:ed|ing)|continuing|falling back|fall back|halving"
+    r"|recover(?:ed|ing)? from|trying (?:again|\d{1,9}|with|a smaller))\b"
 )
 
 WENT_ON: Final = lazy(_WENT_ON, re.IGNORECASE)
+
+# Said before a traceback that is shown for information only.
+CAUGHT: Final = lazy(r"\b(?:retrying|will retry|trying again|falling back)\b", re.IGNORECASE)
 
 DEATHS: Final[tuple[Rule, ...]] = (
     rule(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from trainmon.tails.death_rules import EXCEPTION, EXCEPTION_TOKENS, WENT_ON
+from trainmon.tails.death_rules import CAUGHT, EXCEPTION, EXCEPTION_TOKENS, WENT_ON
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.logpane import MILD
 from trainmon.tails.note_rules import RULES, TOKENS
-from trainmon.tails.prefix import NO_PREFIX, Prefix
+from trainmon.tails.prefix import NO_PREFIX, Prefix, read_prefix
 from trainmon.tails.record import Note, NoteKind
 from trainmon.tails.rule import Rule
+from trainmon.tails.text import strip_escapes
 from trainmon.tails.token_groups import TokenGroups
 from trainmon.tails.traceback import Trace, Tracebacks
 
@@ -39,10 +40,12 @@ _HARMLESS_AS_WARNING = frozenset({_K.ERROR, _K.CUDA_OOM})
 
 
 class NoteScanner:
-    """Finds the notes of one file. `step` is given by the caller: the newest step seen."""
+    """Finds the notes of one file. `step` is given by the caller: the newest step seen. `line_before`: of a line that
+    begins a traceback, the one before it."""
 
     def __init__(self, source: str) -> None:
         self.source = source
+        self.line_before = b""
         self._traces = Tracebacks()
         self._newest: dict[NoteKind, tuple[float | None, int]] = {}
 
@@ -59,7 +62,8 @@ class NoteScanner:
         notes: list[Note] = []
         is_traced = self._traces.holds(prefix.rank, line_no)
         if not prefix.is_warning:
-            for trace in self._traces.feed(text, prefix.rank, line_no, offset):
+            is_caught = "Traceback (most" in text and _is_caught(self.line_before, prefix.rank)
+            for trace in self._traces.feed(text, prefix.rank, line_no, offset, is_caught=is_caught):
                 notes += self._of_trace(trace, prefix, step)
         if len(text) > _MAX_LINE or _TABLE_ROW.match(text) or _SOURCE_LINE.match(text):
             return notes
@@ -129,6 +133,16 @@ class NoteScanner:
         for trace in self._traces.flush():
             notes += self._of_trace(trace, NO_PREFIX, step)
         return notes
+
+
+def _is_caught(before: bytes, rank: str) -> bool:
+    """Whether the line before a traceback says that the program goes on: a logger prints the exception that it warns of
+    below its own line, without a prefix."""
+    if not before:
+        return False
+    text = strip_escapes(before[-_MAX_TEXT:].decode("utf-8", "replace"))
+    prefix = read_prefix(text)
+    return prefix.rank == rank and (prefix.is_warning or CAUGHT.search(text, prefix.at) is not None)
 
 
 def _is_exception(text: str, prefix: Prefix) -> bool:

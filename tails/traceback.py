@@ -69,8 +69,9 @@ class Tracebacks:
         """Whether a line of `rank` may belong to a traceback, or to an exception that was ignored just before."""
         return rank in self._open or 0 <= line_no - self._ignored_line <= 1
 
-    def feed(self, text: str, rank: str, line_no: int, offset: int) -> list[Trace]:
-        """Takes one line (behind its prefix, indentation kept); gives the tracebacks that it completes."""
+    def feed(self, text: str, rank: str, line_no: int, offset: int, *, is_caught: bool = False) -> list[Trace]:
+        """Takes one line (behind its prefix, indentation kept); gives the tracebacks that it completes. `is_caught`: a
+        traceback that begins here is shown by a program that goes on."""
         done: list[Trace] = []
         if _IGNORED.search(text):
             self._ignored_line = line_no
@@ -82,7 +83,7 @@ class Tracebacks:
                 return done
             if trace is not None:
                 done.append(self._open.pop(rank))
-            is_ignored = 0 <= line_no - self._ignored_line <= 1
+            is_ignored = is_caught or 0 <= line_no - self._ignored_line <= 1
             self._open[rank] = Trace(line_no, offset, rank, is_ignored=is_ignored, is_group="Exception Group" in text)
             return done
         for key, trace in list(self._open.items()):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from trainmon.monitor.job.last_words import BROKEN, STOPPED, cause_of, in_order, launchers_word, outlived
+from trainmon.monitor.job.last_words import BROKEN, STOPPED, cause_of, habits, in_order, named, outlived
+from trainmon.monitor.job.launchers import report_of
 from trainmon.monitor.job.pauses import Expected
 from trainmon.monitor.job.process import judged as judged_by_process
 from trainmon.monitor.job.silence import Progress, by_silence, patience_s, silence_limit_s
@@ -34,6 +35,11 @@ _FARTHEST = 1.5  # beyond so many times the total, it was the total of something
 _AT_EXIT = (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)
 _STILL_DYING_LINES = 3  # more is a run that goes on
 _ANNOUNCED = lazy(r"slurmstepd.*(?:\*\*\* (?:JOB|STEP) \S+ ON .*CANCELLED AT|exceeded memory limit .*being killed)")
+# A label of C++'s or torchrun's, rulers and boxes before the words, and marks behind them.
+_MARKS = lazy(
+    r"^\s*(?:(?:what\(\):|traceback :|[=#*~|\u2500-\u257f]{1,200})\s+)?"
+    r"|(?<=[^\s;,=#*~|])[\s;,=#*~|\u2500-\u257f]{1,500}$"
+)
 _NOT_WRITTEN = lazy(r"No space left|[Qq]uota exceeded|Read-only file system|Input/output error|Stale file handle")
 
 
@@ -59,10 +65,16 @@ def job_state(
     """
     notes = tuple(notes)
     ordered = in_order(note for note in notes if note.source not in left)
-    closing = [note for note in ordered if _may_end(note, last_record_line.get(note.source, 0), ordered)]
-    words = _by_words(closing, ordered, steps, total_steps)
+    usual = habits(ordered, last_record_line)
+    closing = [
+        note
+        for note in ordered
+        if _may_end(note, last_record_line.get(note.source, 0), ordered) and named(note) not in usual
+    ]
+    last_error = outlived(ordered, last_record_line)
+    words = _by_words(closing, last_error, steps, total_steps)
     saving = next((note for note in reversed(closing) if _is_saving(note)), None)
-    last_error = outlived(ordered) or outlived(in_order(notes))
+    last_error = last_error or outlived(in_order(notes), last_record_line)
     progress = Progress(steps, total_steps, last_error)
 
     def silence(fresh_s: float | None, runs: str = "") -> JobState:
@@ -98,10 +110,13 @@ def _is_saving(note: Note) -> bool:
 
 
 def _by_words(
-    closing: list[Note], ordered: list[Note], steps: tuple[float, float] | None, total_steps: float | None
+    closing: list[Note], last_error: str | None, steps: tuple[float, float] | None, total_steps: float | None
 ) -> JobState | None:
     """The end that the log tells of; None when it tells of none."""
     cause = cause_of(closing)
+    failed = report_of(closing)
+    if cause is not None and failed is not None and _is_stopped_for(cause, failed.note):
+        cause = None
     reached = (
         steps is not None
         and total_steps is not None
@@ -109,21 +124,37 @@ def _by_words(
     )
     finished = next((note for note in reversed(closing) if note.kind in (NoteKind.FINISHED, NoteKind.EARLY_STOP)), None)
     if finished is not None and (cause is None or cause.line_no < finished.line_no or cause.source != finished.source):
-        return JobState(State.FINISHED, f"the log says so: {finished.text}", outlived(ordered), finished)
+        return JobState(State.FINISHED, f"the log says so: {quoted(finished.text)}", last_error, finished)
     is_over = reached and cause is not None and cause.kind in _AT_EXIT and not _NOT_WRITTEN.search(cause.text)
     if cause is not None and not is_over:
         state = {**BROKEN, **STOPPED}[cause.kind]
         phrase = _PHRASE.get(state)
         where = f"{phrase} ({_place(cause)})" if phrase else _place(cause)
-        return JobState(state, f"{where}: {cause.text}", cause.text, cause)
+        said = quoted(cause.text)
+        return JobState(state, f"{where}: {said}", said, cause)
     if reached:
         reason = f"step {steps[1]:.15g} of {total_steps:.15g}" if steps else ""
-        return JobState(State.FINISHED, reason, outlived(ordered))
-    failed = launchers_word(closing)
+        return JobState(State.FINISHED, reason, last_error)
     if failed is not None:
-        reason = f"{_place(failed)}: {failed.text}; what the worker died of is not in this log"
-        return JobState(State.CRASHED, reason, None, failed)
+        said = f"{_place(failed.note)}: {failed.words or failed.note.text}; what the worker died of is "
+        said += f"in {failed.error_file}" if failed.error_file else "not in this log"
+        return JobState(State.CRASHED, said, quoted(failed.words) or None, failed.note)
     return None
+
+
+def _is_stopped_for(cause: Note, failed: Note) -> bool:
+    """Whether somebody stopped the job because a worker had failed, as launchers do."""
+    stopped = cause.kind in (NoteKind.CANCELLED, NoteKind.SIGTERM)
+    return stopped and failed.source == cause.source and failed.line_no < cause.line_no
+
+
+def quoted(text: str) -> str:
+    """A log's words without the marks around them, fit for the middle of a sentence.
+
+    >>> quoted("=== Training completed ===;;"), quoted("  what():  HIP error: x"), quoted("Saved!")
+    ('Training completed', 'HIP error: x', 'Saved!')
+    """
+    return _MARKS.sub("", text) or text
 
 
 def _place(note: Note) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from trainmon.monitor.job.launchers import is_report
 from trainmon.monitor.snapshot import State
+from trainmon.tails.death_rules import EXCEPTION
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import Note, NoteKind
 
@@ -56,13 +59,17 @@ _LEFT_ALONE = lazy(
     r"|\b[Gg]loo\b|\bConnection(?:Reset|Refused|Aborted)Error\b|\bBrokenPipeError\b|\bBroken pipe\b"
     r"|\bConnection (?:reset|closed) by|TCPStore|ProcessGroup|[Hh]eartbeat|SignalException))"
 )
+# The end of one process told by another that needed it: wherever they stand, the other's own failure came first.
+_FOLLOWS = lazy(
+    r"remote process exited|[Cc]onnection (?:closed|reset) by (?:remote )?peer|communicator was aborted"
+    r"|[Bb]roken ?[Pp]ipe|another task died|error from (?:the )?coordination service|detected missing heartbeats"
+    r"|JAX distributed service detected|DataLoader worker .{0,80}(?:exited unexpectedly|killed by signal)"
+    r"|WorkerCrashedError|RayActorError|ActorDiedError|\bBarrier timed out"
+)
 # Errors of a program that has only just started: they cannot come from the job that was stopped before them.
 _START_UP: Final = ("SyntaxError", "IndentationError", "ModuleNotFoundError", "ImportError")
 _GOT_SIGNAL = lazy(r"SignalException: .*got signal: (\d+)")
-_WORKER_FAILED = lazy(
-    r"ChildFailedError|^Error executing job with overrides|\(exitcode: -?[1-9]|exits with return code = -?[1-9]"
-    r"|exited with (?:exit )?code -?[1-9]|failed with exit status -?[1-9]"
-)
+_HABIT: Final = 2
 _ABORT = lazy(r"\bAborted\b|\bSIGABRT\b")
 _SIGNALS = {1: NoteKind.SIGHUP, 2: NoteKind.KEYBOARD_INTERRUPT, 9: NoteKind.SIGKILL, 15: NoteKind.SIGTERM}
 
@@ -98,28 +105,22 @@ def cause_of(notes: Sequence[Note]) -> Note | None:
     return stopped
 
 
-def launchers_word(notes: Sequence[Note]) -> Note | None:
-    """A launcher's report that a worker failed: no cause, but where nothing else tells, the job is over."""
-    found: Note | None = None
-    for note in notes:
-        if note.kind is NoteKind.LAUNCH:
-            found = None
-        elif found is None and note.teardown and _WORKER_FAILED.search(note.text):
-            found = note
-    return found
-
-
 def _chapters(notes: Sequence[Note]) -> list[list[Note]]:
-    """The notes that may end a job, cut where a new launch follows a failure."""
+    """The notes that may end a job, cut where a new launch follows a failure; in each file by itself, since what one
+    rank's file begins with came no later than what another's ends with."""
     chapters: list[list[Note]] = [[]]
+    source, at, is_begun = "", 0, False
     for note in notes:
-        if note.kind is NoteKind.LAUNCH:
-            if chapters[-1]:
-                chapters.append([])
-        elif not note.teardown and (note.kind in BROKEN or note.kind in STOPPED):
-            if chapters[-1] and note.text.startswith(_START_UP):
-                chapters.append([])
-            chapters[-1].append(note)
+        if note.source != source:
+            source, at, is_begun = note.source, 0, False
+        if note.kind is not NoteKind.LAUNCH and (note.teardown or not (note.kind in BROKEN or note.kind in STOPPED)):
+            continue
+        if is_begun and (note.kind is NoteKind.LAUNCH or note.text.startswith(_START_UP)):
+            at, is_begun = at + 1, False
+        if note.kind is not NoteKind.LAUNCH:
+            is_begun = True
+            chapters += [[] for _ in range(at + 1 - len(chapters))]
+            chapters[at].append(note)
     return chapters
 
 
@@ -134,16 +135,19 @@ def _chapter_cause(fatal: Sequence[Note]) -> Note | None:
 
 
 def _not_left_waiting(broken: list[Note]) -> list[Note]:
-    """The failures without the time-outs of ranks that waited for one that had failed before.
+    """The failures without those of ranks that waited for one that had failed before, or needed it.
 
     A program's own error is no consequence of a time-out elsewhere: that of another file is taken to be the earlier,
     unless clocks say otherwise.
     """
-    own = [note for note in broken if note.kind is not NoteKind.NCCL_TIMEOUT and not _LEFT_ALONE.search(note.text)]
+    left = [note for note in broken if note.kind is NoteKind.NCCL_TIMEOUT or _LEFT_ALONE.search(note.text)]
+    own = [note for note in broken if note not in left and not _FOLLOWS.search(note.text) and not _is_late(note)]
+    if not own:
+        return [note for note in broken if not _FOLLOWS.search(note.text)] or broken
     return [
         note
         for note in broken
-        if note.kind is not NoteKind.NCCL_TIMEOUT or not any(_may_be_earlier(one, note) for one in own)
+        if not _FOLLOWS.search(note.text) and not (note in left and any(_may_be_earlier(one, note) for one in own))
     ]
 
 
@@ -156,9 +160,16 @@ def _may_be_earlier(first: Note, second: Note) -> bool:
 
 
 def _weight(note: Note) -> int:
-    """How little a failure tells of the cause. A program that aborts was made to by what it had said before."""
-    is_abort = note.kind is NoteKind.SEGFAULT and _ABORT.search(note.text) is not None
-    return _TELLING.index(NoteKind.SIGKILL if is_abort else note.kind)
+    """How little a failure tells of the cause. A program that aborts was made to by what it had said before, and what
+    it said tells more than its launcher's report."""
+    return _TELLING.index(NoteKind.SIGKILL if _is_late(note) else note.kind)
+
+
+def _is_late(note: Note) -> bool:
+    """Whether a failure is told as the end of what was told before."""
+    if note.kind is NoteKind.SEGFAULT:
+        return _ABORT.search(note.text) is not None or is_report(note.text)
+    return note.kind is NoteKind.ERROR and is_report(note.text)
 
 
 def _is_specific(note: Note) -> bool:
@@ -169,7 +180,33 @@ def _before(first: Note, second: Note) -> bool:
     return first.source == second.source and first.line_no < second.line_no
 
 
-def outlived(notes: Sequence[Note]) -> str | None:
-    """The last error the run went on after."""
-    errors = [note for note in notes if note.kind in BROKEN and not note.teardown]
+def outlived(notes: Sequence[Note], last_record_line: Mapping[str, int]) -> str | None:
+    """The last error the run went on after; none that was only named, which the program had caught."""
+    errors = [
+        note
+        for note in notes
+        if note.kind in BROKEN
+        and not note.teardown
+        and (named(note) is None or note.line_no >= last_record_line.get(note.source, 0))
+    ]
     return errors[-1].text if errors else None
+
+
+def named(note: Note) -> str | None:
+    """The class of an exception that a line named without a traceback before it; None for any other note.
+
+    >>> named(Note("log", 1, 0, NoteKind.ERROR, "lib.BadRowError: row 7"))
+    'lib.BadRowError'
+    """
+    match = EXCEPTION.match(note.text) if note.kind is NoteKind.ERROR else None
+    return match["name"] if match is not None else None
+
+
+def habits(notes: Sequence[Note], last_record_line: Mapping[str, int]) -> frozenset[str]:
+    """Exceptions that the run has named so often while it trained on that one more is no end."""
+    lived = Counter(
+        name
+        for note in notes
+        if note.line_no < last_record_line.get(note.source, 0) and (name := named(note)) is not None
+    )
+    return frozenset(name for name, times in lived.items() if times >= _HABIT)

@@ -41,6 +41,7 @@ _NEAR = 400  # bytes of a line in which what is wrapped in JSON begins
 _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
+_TRACEBACK = b"Traceback (most"
 # Written by another process into the middle of a line; with the node's name behind it since 20.11 or so.
 _GLUED = lazy(r"(?<=.)slurmstepd(?:-[\w.-]{1,80})?: error:", re.DOTALL)
 
@@ -70,6 +71,7 @@ class Stdout(LineFormat):
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._cut = CutLines()
+        self._line_before = b""  # the newest line of an earlier feed
         self._is_within = False  # whether the next bytes go on with a line
         self._folds = Folds()
         self._names = LoggerNames()
@@ -114,6 +116,8 @@ class Stdout(LineFormat):
             if (len(raw) >= cut.watch or cut.is_open) and not is_rest:
                 self._read_together(together)
                 together = []
+                if index and not cut.is_open:
+                    self._line_before = lines[index - 1]
                 for whole in cut.take(Piece(raw, offset, line_no)):
                     self._uncut(whole)
                 offset += len(raw) + 1
@@ -135,10 +139,14 @@ class Stdout(LineFormat):
                 if b"\r" in raw:
                     self._frames(raw, outline, offset, line_no)
                 elif raw:
+                    if _TRACEBACK in raw:
+                        self._notes.line_before = lines[index - 1] if index else self._line_before
                     self._line(raw, outline, offset, line_no, is_whole=True)
             offset += len(raw) + 1
             line_no += 1
         self._read_together(together)
+        if lines and not cut.is_open:
+            self._line_before = lines[-1]
         parsed = self._sink.take()
         parsed.lines = len(outlines) - 1
         return parsed
@@ -160,7 +168,10 @@ class Stdout(LineFormat):
         if b"\r" in raw:
             self._frames(raw, outline, piece.offset, piece.line_no)
         elif raw and (outline not in self._outlines.dull or self._busy):
+            if _TRACEBACK in raw:
+                self._notes.line_before = self._line_before
             self._line(raw, outline, piece.offset, piece.line_no, is_whole=True)
+        self._line_before = raw
 
     def finish(self) -> Parsed:
         """Gives what was held back."""

@@ -91,7 +91,7 @@ def test_the_limit_follows_the_runs_own_gaps() -> None:
     "text",
     [
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
-        "failed (exitcode: -9) local_rank: 3 (pid: 4243) of binary: /usr/bin/python",
+        "failed (exitcode: 1) local_rank: 3 (pid: 4243) of binary: /usr/bin/python",
         "process exits with return code = 1",
     ],
 )
@@ -102,6 +102,45 @@ def test_a_launchers_report_alone_ends_the_job_without_a_cause(text: str) -> Non
     # Before the newest record, or with the steps all done, it ended nothing.
     assert state(note(NoteKind.ERROR, 20, text, teardown=True)).state is State.UNKNOWN
     assert state(note(NoteKind.ERROR, 60, text, teardown=True), last=100.0).state is State.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("text", "signal"),
+    [
+        ("failed (exitcode: -9) local_rank: 3 (pid: 4243) of binary: /usr/bin/python", "SIGKILL"),
+        ("process exits with return code = -11", "SIGSEGV"),
+        ("trainer-1 exited with code 135", "SIGBUS"),
+    ],
+)
+def test_a_launchers_report_that_names_a_signal_is_named_where_nothing_else_is(text: str, signal: str) -> None:
+    report = note(NoteKind.ERROR, 61, text, teardown=True)
+    assert state(report).root_error == f"{text} ({signal})"
+    assert state(note(NoteKind.ERROR, 60, "ValueError: bad"), report).root_error == "ValueError: bad"
+
+
+def test_a_workers_own_report_is_pointed_to() -> None:
+    found = state(
+        note(NoteKind.ERROR, 60, "process exits with return code = 1", teardown=True),
+        note(NoteKind.ERROR, 61, "error_file: /tmp/run/3/error.json", teardown=True),
+    )
+    assert found.reason.endswith("what the worker died of is in /tmp/run/3/error.json")
+
+
+def test_a_job_that_is_stopped_for_a_failed_worker_has_crashed() -> None:
+    failed = note(NoteKind.ERROR, 60, "srun: error: n3: task 5: Exited with exit code 1", teardown=True)
+    stopped = note(NoteKind.CANCELLED, 61, "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-05-03T02:13:00 ***")
+    assert state(failed, stopped).state is State.CRASHED
+    assert state(stopped, replace(failed, line_no=62)).state is State.CANCELLED
+    asked = replace(failed, text="srun: error: n3: task 5: Exited with exit code 143")
+    assert state(asked, stopped).state is State.CANCELLED
+
+
+def test_an_exception_that_was_named_before_and_lived_through_is_no_end() -> None:
+    lived = [note(NoteKind.ERROR, line, "lib.BadRowError: row 7") for line in (20, 30)]
+    last = note(NoteKind.ERROR, 60, "lib.BadRowError: row 9")
+    assert state(*lived, last).state is State.UNKNOWN
+    assert state(*lived[:1], last).state is State.CRASHED
+    assert state(*lived).root_error is None
 
 
 @pytest.mark.parametrize(("last", "is_finished"), [(98.0, False), (100.0, True), (120.0, True), (499.0, False)])
