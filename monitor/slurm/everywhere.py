@@ -118,6 +118,7 @@ class Jobs:
                     self._clock,
                     runner=self._there(address),
                     is_local=False,
+                    host=address.name,
                     is_file=lambda path: _is_file_there(address, path),
                 )
                 place.on_answer = self._on_answer

@@ -56,10 +56,13 @@ class Board:
 class Scheduler:
     """Asks Slurm through `runner`, in the thread of whoever calls `look`."""
 
-    def __init__(self, clock: Clock, runner: Runner | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, clock: Clock, runner: Runner | None = None, *, timeout_s: float = TIMEOUT_S, host: str = ""
+    ) -> None:
         self._clock = clock
         self._runner = runner or LocalRunner()
         self._timeout_s = timeout_s
+        self._host = host  # "" for this machine
         self._lock = threading.Lock()
         self._wanted: dict[str, int] = {}  # id -> how often accounting was asked for it in vain
         self._mine = False
@@ -184,7 +187,9 @@ class Scheduler:
             return self._board.is_there
         answer = self._run(["squeue", "--version"])
         if answer.status == NOT_FOUND:
-            self._board = replace(self._board, is_there=False, problem="there is no squeue here; log in where Slurm is")
+            words = "name a host that has Slurm (HOST:slurm:me), or the job's log file"
+            problem = f"there is no squeue on {self._host or 'this machine'}; {words}"
+            self._board = replace(self._board, is_there=False, problem=problem)
             return False
         self._version = squeue.version_of(answer.stdout.decode("utf-8", "replace")) if answer.ok else None
         if self._version is None:

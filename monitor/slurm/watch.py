@@ -38,7 +38,8 @@ _OLD_S: Final = 86400.0
 class JobWatch:
     """What schedulers and /proc say of the runs.
 
-    `is_on` False: Slurm is not asked (``--no-slurm``). `is_local` False: the runs' files lie where `runner` runs.
+    `is_on` False: Slurm is not asked (``--no-slurm``). `is_local` False: the runs' files lie where `runner` runs,
+    on `host`.
     `is_file`: whether there is a file. `pid`: the process that the run is (``--pid``). With `start` a thread asks once
     a minute; without it, `look` asks at once. `know` and `jobs_for` may be called from any thread and wait for nobody;
     `jobs_of` and `chained` wait for a first answer.
@@ -52,10 +53,11 @@ class JobWatch:
         is_on: bool = True,
         pid: int | None = None,
         is_local: bool = True,
+        host: str = "",
         is_file: Callable[[str], bool] = os.path.isfile,
     ) -> None:
         self._clock = clock
-        self._scheduler = Scheduler(clock, runner)
+        self._scheduler = Scheduler(clock, runner, host=host)
         self._is_on = is_on
         self._is_local = is_local
         self._is_file = is_file

@@ -193,3 +193,12 @@ def _until(session: Monitor, state: State) -> RunSnapshot:
             return runs[0]
         time.sleep(0.05)
     raise AssertionError(f"never {state}: {[(run.state, run.state_reason) for run in session.latest().runs]}")
+
+
+@pytest.mark.parametrize(("target", "where"), [("slurm:me", "this machine"), ("me@far:slurm:12", "me@far")])
+def test_where_there_is_no_squeue_is_named(tmp_path: Path, target: str, where: str) -> None:
+    clock = At()
+    jobs = Jobs(clock, runner=Scripted(), there=lambda address: Scripted())
+    assert list(jobs.jobs_of(target)[1]) == [
+        f"{target}: there is no squeue on {where}; name a host that has Slurm (HOST:slurm:me), or the job's log file"
+    ]
