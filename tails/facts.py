@@ -28,6 +28,10 @@ _NAMES: dict[str, str] = {
     "train_batch_size": "batch_size",  # DeepSpeed's, printed in its configuration: the global one
     "total_batch_size": "tokens_per_batch",
     "parameters_said": "parameters",
+    "number_of_training_steps": "total_steps",
+    "number_of_steps": "total_steps",
+    "num_optimization_steps": "total_steps",
+    "number_of_optimization_steps": "total_steps",
 }
 _VALUE = r"([-+.\w]*\d[\w.,+-]*|torch\.\w+|[A-Za-z][\w.-]*)"
 _DOTTED = re.compile(rf"\s*(\w[\w -]*?) \.{{3,}} {_VALUE}")
@@ -43,7 +47,11 @@ _SENTENCE = re.compile(
 )
 _TOLD = {"total_batch_size": "batch_size", "warmup": "warmup_steps", "sequence_length": "seq_length"}
 _SIZE = re.compile(r"\bsize: ([\d,]+) total parameters")
-_MLX = re.compile(r"Starting training\W+iters: (\d+)")
+# MLX; whisper and others behind "***** Running training *****"; axolotl; and in words.
+_STEPS = re.compile(
+    r"Starting training\W+iters: (?P<a>\d+)|\b[Nn]um (?:training |train |update )?steps = (?P<b>[\d,]+)"
+    r"|[Mm]aximum number of steps set at (?P<c>[\d,]+)|[Tt]raining for (?P<d>[\d,]+) (?:more )?(?:steps|iterations)\b"
+)
 _TABLE = re.compile(rf"\| ([A-Za-z][\w ()]*?)\s+\| {_VALUE}\s+\|")
 _PARAMETERS = re.compile(
     r"(?:number of param(?:eter)?s|model[_ ]params|total param(?:eter)?s|num_parameters)\s*[:=]\s*([\d.,]+[KMBT]?)\b",
@@ -79,7 +87,12 @@ TOKENS: tuple[bytes, ...] = (
     b"num_iterations",
     b"max_iters",
     b"num_train_steps",
-    b"total optimization steps",
+    b"optimization steps",
+    b"num steps",
+    b"number of steps",
+    b"training steps",
+    b"train steps",
+    b"training for ",
     b"logging_steps",
     b"num_train_epochs",
     b"num epochs",
@@ -199,9 +212,9 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
     match = _SIZE.search(text)
     if match is not None:
         return _fact("number_of_parameters", match[1])
-    match = _MLX.search(text)
+    match = _STEPS.search(text)
     if match is not None:
-        return _fact("max_steps", match[1])
+        return _fact("max_steps", match[match.lastgroup or 0])
     found = _inline(text) or _told(text) or _said(text)
     match = _WORLD.search(text)
     if match is not None and not found:

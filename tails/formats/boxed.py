@@ -12,6 +12,8 @@ from trainmon.tails.formats.template import Reading
 from trainmon.tails.steps import ranked_step_keys, step_key_of
 
 _RULE = re.compile(r"\s*[-+=─━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇┳]{10,}\s*")
+_INNER = re.compile(r"\s*\+[-+=]+\+\s*|\s*[├╞┝┠┣╠┡].*")  # a rule that may stand between two rows
+_MEASURED = frozenset(("rollout/", "time/", "train/", "eval/"))  # headings of what is measured, whatever it is
 _ROW = re.compile(r"[|│┃]?(?P<key>[^|│┃]{1,120}?)\s*[|│┃](?P<value>[^|│┃]{0,120})[|│┃]?\s*")
 _NUMBER = re.compile(NUMBER)
 _NAMED = re.compile(
@@ -47,6 +49,8 @@ class Boxed(Dialect):
         self._rows: dict[str, float | None] | None = None
         self._line: Line | None = None
         self._section = ""
+        self._sections: set[str] = set()
+        self._is_ruled = False  # whether the newest line is a rule that may stand between two rows
         self._named: tuple[float, float | None, int] | None = None  # the step that stands over the box, its total, line
 
     @property
@@ -58,20 +62,29 @@ class Boxed(Dialect):
         """Reads `line` if it is this dialect's own."""
         text = line.text
         if _RULE.fullmatch(text):
-            self.flush(sink)
-            self._rows, self._line, self._section = {}, line, ""
+            if self._rows and _INNER.fullmatch(text):  # between two rows of a grid, unless no row follows
+                self._is_ruled = True
+                return True
+            self._begin(line, sink)
             return True
         if self._rows is None:
             self._look_for_step(line, sink)
             return False
         match = _ROW.fullmatch(text) if len(text) <= _LONGEST_ROW else None
         if match is None or len(self._rows) >= _MOST_ROWS:
-            self._rows = None
+            if self._is_ruled:
+                self.flush(sink)
+            self._rows, self._is_ruled = None, False
             self._look_for_step(line, sink)
             return False
+        self._is_ruled = False
         self._row(match["key"], match["value"].strip())
         sink.is_telling = True
         return False
+
+    def _begin(self, line: Line, sink: Sink) -> None:
+        self.flush(sink)
+        self._rows, self._line, self._section, self._sections = {}, line, "", set()
 
     def _look_for_step(self, line: Line, sink: Sink) -> None:
         if len(line.text) > _LONGEST_HEADING:
@@ -86,6 +99,7 @@ class Boxed(Dialect):
     def _row(self, key: str, value: str) -> None:
         if not value and key.rstrip().endswith("/"):
             self._section = key.strip()
+            self._sections.add(self._section)
         elif self._rows is not None and _NUMBER.fullmatch(value) and not is_absent(value):
             is_inner = key[:1].isspace() and key[1:2].isspace()
             self._rows[(self._section if is_inner else "") + key.strip()] = to_number(value)
@@ -93,7 +107,10 @@ class Boxed(Dialect):
     def flush(self, sink: Sink) -> None:
         """Gives what is held back."""
         rows, line, self._rows = self._rows, self._line, None
-        if not rows or line is None or not any(METRIC.search(key) for key in rows):
+        self._is_ruled = False
+        if not rows or line is None:
+            return
+        if _MEASURED.isdisjoint(self._sections) and not any(METRIC.search(key) for key in rows):
             return
         step = step_key_of(rows)
         named = self._named

@@ -7,12 +7,13 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from trainmon.tails.formats.line import Dialect, Line
+from trainmon.tails.formats.numbers import with_multiplier
 from trainmon.tails.formats.pairs import MOST_PAIRS, Pair
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Shape, Template, read_once
 
 STEP_KEY = re.compile(
-    r"(?:at |after |in |(?:eval(?:uation)?|validation|val|test) (?:@|at|after|for) )?"
+    r"(?:at |after |in |@ ?|(?:eval(?:uation)?|validation|val|test) (?:@|at|after|for) )?"
     r"(?:(?:global|eval(?:uation)?|val(?:id(?:at(?:e|ion|ing))?)?|test|train(?:ing)?|completed"
     r"|optimi[sz]er|opt|current|cur|learning)[ _-]?)?"
     r"(?:steps?|iter(?:ation)?s?|updates?|it)"
@@ -47,7 +48,8 @@ _NESTED = re.compile(
 )
 # The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``; before a logger's name it is a process.
 _BRACKETED = re.compile(
-    r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])(?!\s\w+\.\w+\.\w)|[#@]\s?(\d+)\b(?=[\s:,|]))",
+    r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])(?!\s\w+\.\w+\.\w)|[#@]\s?(\d+)\b(?=[\s:,|])"
+    r"|\[\s{0,8}(\d{1,12})\s{0,8}\|\s{0,8}[\d.:]{1,20}\s{0,8}\](?=\s))",  # and the time so far: [12 | 14.52]
     re.IGNORECASE,
 )
 # Epoch and batch in one bracket: ``[3,  2000] loss: 2.5``; and a place that no word names: ``67/446 (epoch 0), loss``.
@@ -55,7 +57,8 @@ _PAIRED = re.compile(r"\s{0,8}\[\s{0,8}(\d{1,6}),\s{1,8}(\d{1,9})\](?=[\s:])")
 # The step before a bar, and epoch and batch with nothing about them: ``490 | loss 5.75``, ``12 154 Loss=2.5``.
 _BARRED = re.compile(r"\s{0,8}(\d{1,9})\s{1,4}\|\s{1,4}(?=[A-Za-z])")
 _TWO_NUMBERS = re.compile(r"\s{0,8}(\d{1,6})\s{1,4}(\d{1,9})\s{1,4}(?=[A-Za-z]\w{0,30}\s?[=:])")
-_LEADING = re.compile(r"\s{0,8}\[?\s{0,8}(\d{1,9})\s?/\s?(\d{1,9})\s?\]?(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
+_COUNT = r"\d{1,3}(?:,\d{3}){1,3}|\d{1,9}(?:\.\d{1,3})?[kKM]?"
+_LEADING = re.compile(rf"\s{{0,8}}\[?\s{{0,8}}({_COUNT})\s?/\s?({_COUNT})\s?\]?" r"(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
 # The process among the pairs: ``rank 2``, ``Device=xla:0/3``.
 _RANK_KEY = re.compile(
     r"(?:(?:global|worker|gpu|process)[ _])?rank|worker(?:[ _]id)?|gpu[ _]id|process[ _](?:id|index)", re.IGNORECASE
@@ -188,14 +191,17 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
     if step is None:
         return None
     rest: list[Pair] = []
+    total = step.slash
     for pair in pairs:
+        if total is None and pair.key == f"{step.name} avg" and pair.slash is not None:
+            total = pair.slash  # step 5 (5/60)
         if pair.key in (step.key, f"{step.name} (%)", f"{step.name} avg"):  # the step itself, or how much is done
             if pair is not step:
                 others.append((pair.start, pair.end))
         else:
             rest.append(pair)
-    shape = Shape(fields_of(rest, others), others, (step.start, step.end), step.key, step.slash)
-    if epoch is not None and named is None and step.slash is None and epoch.slash is None:
+    shape = Shape(fields_of(rest, others), others, (step.start, step.end), step.key.removeprefix("@").strip(), total)
+    if epoch is not None and named is None and total is None and epoch.slash is None:
         shape.epoch = (epoch.start, epoch.end)
     return shape
 
@@ -209,7 +215,7 @@ def _bracketed_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]
     match = _BRACKETED.match(text)
     if match is None or not any(MEASURE.search(pair.key) for pair in pairs):
         return None
-    group = 1 if match[1] is not None else 2
+    group = match.lastindex or 1
     rest = [pair for pair in pairs if pair.start != match.start(group)]
     return Shape(fields_of(rest, others), others, match.span(group), "step")
 
@@ -227,8 +233,10 @@ def _leading_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]) 
         rest = [pair for pair in pairs if pair.start >= match.end()]
         return Shape(fields_of(rest, others), others, match.span(1), "step")
     match = _LEADING.match(text)
-    if match is None or int(match[1]) > int(match[2]):
+    if match is None or not with_multiplier(match[1]) <= with_multiplier(match[2]):
         return None
+    if "." in match[1] and match[1][-1].isdigit():
+        return None  # a size or a time of a whole
     rest = [pair for pair in pairs if pair.start >= match.end()]
     return Shape(fields_of(rest, others), others, match.span(1), "step", match.span(2))
 

@@ -21,6 +21,7 @@ from trainmon.tails.formats.cut_lines import CutLines, Piece
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.folded import Folds
 from trainmon.tails.formats.foreign import WIDE_COLON, in_english
+from trainmon.tails.formats.glued import between_writers
 from trainmon.tails.formats.interest import FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.logger_names import LoggerNames
@@ -30,7 +31,6 @@ from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.skeleton import skeletons
 from trainmon.tails.formats.stretch import Known, stretch_of
 from trainmon.tails.formats.wrapped import Wrapped, unwrap
-from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.prefix import NO_PREFIX, Prefix, dated, read_prefix
 from trainmon.tails.record import Parsed
 from trainmon.tails.text import strip_escapes
@@ -42,8 +42,6 @@ _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
 _TRACEBACK = b"Traceback (most"
-# Written by another process into the middle of a line; with the node's name behind it since 20.11 or so.
-_GLUED = lazy(r"(?<=.)slurmstepd(?:-[\w.-]{1,80})?: error:", re.DOTALL)
 
 
 class _Kind(Enum):
@@ -262,15 +260,18 @@ class Stdout(LineFormat):
         if len(raw) > _MAX_LINE:
             raw = self._head_of(raw, offset, line_no)
         text = strip_escapes(raw.decode("utf-8", "replace").replace("\0", ""))
-        glued = _GLUED.search(text) if "slurmstepd" in text else None
-        if glued is not None:
-            self._text(text[: glued.start()], offset, line_no)
-            text = text[glued.start() :]
+        glued = between_writers(text)
+        for part in glued[:-1]:
+            self._text(part.text, offset, line_no)
+            if part.is_torn:
+                self._sink.cannot_read(Line(text, offset, line_no))
+        if glued:
+            text = glued[-1].text
         was_busy = self._busy
         wrapped = unwrap(text.rstrip()) if b'{"' in raw[:_NEAR] else None
         kind = self._text(text, offset, line_no) if wrapped is None else self._unwrapped(wrapped, offset, line_no)
         self._busy = self._choice.is_open or self._notes.is_open or self._folds.is_open
-        if was_busy or self._busy or glued is not None:
+        if was_busy or self._busy or glued:
             return
         if kind is _Kind.KNOWN and self._sink.newest_template is not None:
             self._outlines.learn(outline, raw, self._line_prefix[1].at, self._sink.newest_template)

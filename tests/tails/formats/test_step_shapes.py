@@ -1,0 +1,108 @@
+"""Where the step and the number of steps stand, in words of many trainers; boxes; and lines of two writers."""
+
+from __future__ import annotations
+
+import json
+from time import process_time
+
+import pytest
+
+from tests.tails.formats.stdout_reading import fact, kinds, read, rows, values
+
+LOSSES = [(at, 3 - at / 8) for at in range(1, 5)]
+
+
+def log(form: str) -> str:
+    return "".join(form.format(at=at, tenth=at / 10, loss=loss) + "\n" for at, loss in LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("form", "times", "total"),
+    [
+        ("Epoch 1 @ step {at} ({at}/60): loss {loss}", 1, 60),
+        ("@ step {at} ({at}/60) loss={loss}", 1, 60),
+        ("Step {at} ({at}/60): loss {loss}", 1, 60),
+        ("[{at} | 14.52] loss={loss}", 1, None),
+        ("[{tenth}k/100k] loss: {loss}", 100, 100_000),
+        ("[{at}k/1M] loss: {loss}", 1000, 1_000_000),
+        ("{at},000/20,000 loss: {loss}", 1000, 20_000),
+        ("step {at},000/20,000 | loss: {loss}", 1000, 20_000),
+    ],
+)
+def test_the_step_and_the_total(form: str, times: int, total: int | None) -> None:
+    parsed = read(log(form))
+    assert values(parsed, "loss") == [(at * times, loss) for at, loss in LOSSES]
+    assert fact(parsed, "total_steps") == total
+
+
+def test_a_size_of_a_whole_is_no_step() -> None:
+    assert rows(read(log("{at}.5/20 GB read, loss {loss}"))) == []
+
+
+@pytest.mark.parametrize(
+    "banner",
+    [
+        "Num steps = 60",
+        "   \\\\   /|    Num examples = 1,000 | Num Epochs = 1 | Total steps = 60",
+        "[2025-03-04 10:00:00,123] [INFO] [axolotl.utils.trainer:100] [PID:1] Maximum number of steps set at 60",
+        "  Number of training steps = 60",
+        "num optimization steps = 60",
+        "Training for 60 steps",
+    ],
+)
+def test_banners_tell_the_number_of_steps(banner: str) -> None:
+    assert fact(read(f"{banner}\n" + log("step {at} loss {loss}")), "total_steps") == 60
+
+
+BOX = """---------------------------------
+| rollout/             |        |
+|    ep_rew_mean       | {reward} |
+| time/                |        |
+|    iterations        | {at}      |
+|    total_timesteps   | 2048   |
+{train}---------------------------------
+"""
+TRAIN = "| train/               |        |\n|    loss              | 6.25   |\n"
+
+
+def test_the_first_box_has_no_loss_and_counts() -> None:
+    text = "".join(BOX.format(at=at, reward=20 + at, train=TRAIN if at > 1 else "") for at in (1, 2, 3))
+    parsed = read(text)
+    assert values(parsed, "rollout/ep_rew_mean") == [(1, 21), (2, 22), (3, 23)]
+    assert values(parsed, "train/loss") == [(2, 6.25), (3, 6.25)]
+
+
+def test_rules_between_the_rows_of_a_grid() -> None:
+    grid = (
+        "Step {at}/100\n+-----------+--------+\n| metric    |  value |\n+===========+========+\n"
+        "| loss      |  {loss} |\n+-----------+--------+\n| grad_norm |   1.25 |\n+-----------+--------+"
+    )
+    parsed = read(log(grid))
+    assert [(step, cells) for step, _, _, _, cells in rows(parsed)] == [
+        (at, {"loss": loss, "grad_norm": 1.25}) for at, loss in LOSSES
+    ]
+    assert fact(parsed, "total_steps") == 100
+
+
+def test_ranks_in_one_line_are_taken_apart_and_no_half_number_is_read() -> None:
+    text = log("[rank0]: step {at} loss {loss}") + "[rank0]: step 5 loss 2.[rank1]: step 5 loss 3.25\n375\n"
+    parsed = read(text)
+    assert values(parsed, "loss") == [*LOSSES, (5, 3.25)]
+    assert kinds(parsed) == ["unreadable"]
+
+
+@pytest.mark.parametrize("before", ["", "[rank0]: [rank1]: "])
+def test_two_records_in_one_line_are_counted_and_not_read(before: str) -> None:
+    parsed = read(log("step {at} loss {loss}") + f"{before}step 5 loss 2.375step 5 loss 2.25\n")
+    assert values(parsed, "loss") == LOSSES
+    assert parsed.unreadable == 1
+
+
+def test_a_record_of_six_megabytes_is_kept_by_its_head_and_counted() -> None:
+    text = log("step {at} loss {loss}") + json.dumps({"step": 5, "tokens": list(range(900_000)), "loss": 2.5}) + "\n"
+    assert len(text) > 6_000_000
+    began = process_time()
+    parsed = read(text)
+    assert process_time() - began < 5
+    assert values(parsed, "loss") == LOSSES
+    assert parsed.unreadable == 1
