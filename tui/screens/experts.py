@@ -19,7 +19,7 @@ from trainmon.tui.row import RunId
 from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.screens.layers import AT_MOST_EVERY_S, size_key
 from trainmon.tui.slots import series_chart, title_of, x_name
-from trainmon.tui.span import Line, Span, fit
+from trainmon.tui.span import Line, Span, fit, wrap
 from trainmon.tui.state import Layout
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.heat_pane import FRAME_ROWS, HeatPane, heat_spans
@@ -64,6 +64,8 @@ class LoadMatrix(LineList):
 
     def head(self) -> list[Line]:
         """What the cells mean."""
+        if not self.by_layer:
+            return [[Span(" experts", "heading", "bar")]]
         glyphs = look_of(self).glyphs
         line: Line = [Span(" layer ", "heading", "bar"), Span(" MaxVio  least   most ", "heading", "bar")]
         line.append(Span("experts, ", "muted", "bar"))
@@ -95,7 +97,7 @@ class LoadMatrix(LineList):
 
     def empty(self) -> list[Line]:
         """What to log."""
-        return [[Span(f"  {self.nothing}", "muted")]]
+        return [[], *([Span(f"  {piece}", "muted")] for piece in wrap(self.nothing, self.size.width - 4))]
 
 
 class OddList(LineList):
@@ -212,8 +214,14 @@ class ExpertsScreen(RunCharted):
         layers, odd = self._layers(run)
         nothing = "no expert loads in this log; log tokens per expert by layer"
         if not layers and not experts.has_balance(run):
-            nothing = "no experts in this run, as far as its log tells"
-        self.sized(self.table, height=max(3, min(len(layers) + 1, height // 3)))
+            nothing = (
+                "no experts in this run, as far as its log tells; of a mixture of experts the load of each is shown, "
+                f"once tokens per expert by layer are logged; {self.shown_key('back')} goes back"
+            )
+        charts = self._charts(run, layers[min(self.table.cursor, len(layers) - 1)].name if layers else "")
+        for pane, has_any in ((self.query_one("#odd"), layers), (self.query_one("#heat"), layers), (self.grid, charts)):
+            pane.display = bool(has_any)  # one empty pane says what three would
+        self.sized(self.table, height=max(3 if layers else 6, min(len(layers) + 1, height // 3)))
         self.table.show(layers, nothing)
         self.sized(self.query_one("#odd", OddList), width=max(30, min(64, width * 45 // 100)))
         self.query_one("#odd", OddList).show(odd, is_known=bool(layers))
@@ -221,7 +229,7 @@ class ExpertsScreen(RunCharted):
         most = max((len(layer.experts) for layer in layers), default=4)
         self.sized(self.grid, height=max(7, spare - max(8, most + FRAME_ROWS)) if height >= 24 else 6)
         layer = layers[min(self.table.cursor, len(layers) - 1)] if layers else None
-        self.grid.show(self._charts(run, layer.name if layer else ""), nothing="neither MaxVio nor entropy is known")
+        self.grid.show(charts, nothing="neither MaxVio nor entropy is known")
         heat = self.query_one("#heat", HeatPane)
         heat.x_name, heat.against = x_name(run), "of the layer's mean"
         if layer is None:

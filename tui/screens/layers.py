@@ -147,6 +147,8 @@ class LayersScreen(RunCharted):
             ids = [one.id for one in self.families]
             self.family = kept if kept in ids else ids[0] if ids else ""
         family = self.current
+        for pane in (self.grid, self.query_one("#movers")):
+            pane.display = family is not None  # one empty pane says what three would
         if family is None:
             words = "no per-layer values in this log; log update.ratio or AbsMax by layer every 100 steps"
             self.heat.show(None, (), [Span(" layers", "title", "bar")], "", words)
