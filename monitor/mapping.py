@@ -59,6 +59,7 @@ _IN = lazy(r"[ _]in$")
 _PER_STEP = lazy(r"(us|ms|s|sec|secs|seconds)/(?:it|iter|iteration|step)")
 _SAMPLES_A_SECOND = lazy(r"(?:samples?|examples?|ex|records?|rows?|images?|img|seqs?|sequences?)/")
 _DATA_TIME = lazy(r"(?:last )?data(?: (?:time|loading|wait))?")
+_OF_VERL = lazy(r"perf/(?:max|cpu)[ _]memory[ _](?:allocated|reserved|used)")
 _CAMEL = lazy(r"(?<=[a-z])(?=[A-Z][a-z])")  # AverageReturn, gradNorm
 _EQUALS = lazy(r"(?<=[a-z])=(?=\w)")
 _BLANKS = lazy(r"[_\-.\s]+")
@@ -251,6 +252,8 @@ def map_key(raw: str) -> Mapped:
         return Mapped(SignalKey(raw))  # a bare "time" is as often a clock as a duration
     if text in ("memory", "mem", "gpu memory", "gpu mem", "peak memory", "memory/max active") and unit in _SHARE:
         return Mapped(SignalKey("sys.memory_share", _of_format(labels)), 0.01, rank=0)
+    if unit == "gb" and _OF_VERL.fullmatch(text):
+        unit = "gib"  # it divides torch's bytes by 1024 ** 3
     hit, unit = _look_up_parts(text, unit)
     if hit is None:
         return Mapped(SignalKey(raw))
