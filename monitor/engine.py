@@ -107,7 +107,10 @@ class RunEngine:
     # In.
 
     def feed(self, source: str, parsed: Parsed, restarted: bool = False) -> None:
-        """Takes in what one reading of `source` gave. `restarted`: the file was truncated or replaced before it."""
+        """Takes in what one reading of `source` gave. `restarted`: the file was truncated or replaced before it.
+
+        Rows may wait for more, since a frame of few costs as much as one of many; whoever asks has them judged first.
+        """
         self._ahead = None
         self._judged = self._results = None
         self._is_settled = False
@@ -175,7 +178,10 @@ class RunEngine:
 
     @property
     def _now(self) -> _State:
-        return self._ahead or self._state
+        if self._ahead is not None:
+            return self._ahead
+        self._state.sources.pass_rows(self._listener())
+        return self._state
 
     def series_views(self, *, with_scores: bool = True) -> dict[SignalKey, SeriesView]:
         """Every series for drawing; arrays are shared, never copied. The spike scores are worked out when asked for."""
@@ -246,6 +252,7 @@ class RunEngine:
     def events(self) -> tuple[int, ...]:
         """Another one whenever more came than numbers that raise no finding; an exact look at those can wait."""
         undecided = id(self._ahead) if self._ahead is not None else 0
+        self._state.sources.pass_rows(self._listener())
         return (self._state.core.events, undecided, len(self._acknowledged), len(self._snoozed))
 
     @property

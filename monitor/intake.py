@@ -18,6 +18,9 @@ from trainmon.tails.record import Fact, Note, Parsed, TimeKind
 from trainmon.tails.starts import starts_of
 
 _LOSS = SignalKey("loss.train")
+# A frame costs as much as some thousand rows of it: of a log that is read fast, rows are gathered until so many wait.
+_ENOUGH_ROWS = 8192
+_ENOUGH_CELLS = 1 << 18
 
 
 class _Source:
@@ -25,6 +28,7 @@ class _Source:
 
     def __init__(self, reader: SourceReader) -> None:
         self.reader = reader
+        self.batch = _Batch()
         self.base = 0
         self.attempt = -1
         self.begun = False
@@ -51,6 +55,11 @@ class _Batch:
         if not self._count:
             return True
         return (self._count + len(rows)) * len(self._keys | rows.columns.keys()) <= MOST_CELLS
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether more rows would not make the frame cheaper."""
+        return self._count >= _ENOUGH_ROWS or self._count * len(self._keys) >= _ENOUGH_CELLS
 
     def add(self, placed: Placed) -> None:
         """Puts rows behind the others."""
@@ -129,18 +138,29 @@ class Sources:
         *,
         restarted: bool,
     ) -> None:
-        """Takes in what one reading of `path` gave."""
-        source = self._sources.get(path) or self._meet(path, make_mapper)
+        """Takes in what one reading of `path` gave. Rows of a run's only source may wait for more (see `pass_rows`)."""
+        source = self._sources.get(path)
+        if source is None:
+            self.pass_rows(listener)
+            source = self._meet(path, make_mapper)
         for note in parsed.notes:
             self._core.notes.add(note)
         self._take(path, source, source.reader.feed(parsed, restarted=restarted), listener)
+        if self._merge is not None or listener is not None or source.batch.is_enough:
+            self._pass_batch(path, source.batch, listener)
         if self._merge is not None:
             self._pass_on(self._merge.release(), listener)
+
+    def pass_rows(self, listener: FrameListener | None) -> None:
+        """Passes on the rows that wait only for more."""
+        for path, source in self._sources.items():
+            self._pass_batch(path, source.batch, listener)
 
     def settle(self, listener: FrameListener | None) -> None:
         """Passes on what waits only for its place; rows that are undecided stay."""
         for source in self._in_order():
             self._take(source.reader.source, source, source.reader.settle(), listener)
+            self._pass_batch(source.reader.source, source.batch, listener)
         if self._merge is not None:
             self._pass_on(self._merge.release_all(), listener)
 
@@ -148,6 +168,7 @@ class Sources:
         """Decides the rows that wait for later ones, and passes everything on."""
         for source in self._in_order():
             self._take(source.reader.source, source, source.reader.decide(), listener)
+            self._pass_batch(source.reader.source, source.batch, listener)
         if self._merge is not None:
             self._pass_on(self._merge.release_all(), listener)
 
@@ -182,7 +203,7 @@ class Sources:
             self._told[path] = attempt
 
     def _take(self, path: str, source: _Source, events: Iterable[Event], listener: FrameListener | None) -> None:
-        batch = _Batch()
+        batch = source.batch
         for event in events:
             if isinstance(event, Rebased):
                 self._pass_batch(path, batch, listener)
@@ -205,7 +226,6 @@ class Sources:
             batch.time_kind = event.rows.time_kind
             batch.attempt = source.base + source.attempt
             batch.add(event)
-        self._pass_batch(path, batch, listener)
 
     def _pass_batch(self, path: str, batch: _Batch, listener: FrameListener | None) -> None:
         """Passes on rows of one attempt that came one after the other; one frame costs more than its rows."""

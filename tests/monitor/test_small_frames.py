@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,10 +104,11 @@ class _Counting(Detector):
     name = "Counting"
     signals = ("loss.train",)
     asked = 0
+    frames: ClassVar[list[int]] = []
 
     def update(self, frame: Frame) -> list[object]:  # type: ignore[override]
         """Finds nothing."""
-        del frame
+        _Counting.frames.append(len(frame))
         return []
 
     def result(self, view: CheckView) -> CheckResult:
@@ -127,3 +130,33 @@ def test_verdicts_are_worked_out_once_for_what_came() -> None:
             engine.settle()
             engine.checks()
         assert _Counting.asked == number + 1
+
+
+def test_rows_that_come_fast_are_judged_together_and_before_anybody_hears_of_them() -> None:
+    engine = RunEngine("run", "run", clock=SystemClock(), detectors=(_Counting,))
+    reader, offset = JsonLines("log"), 0
+    _Counting.frames = []
+    for step in range(60):
+        line = b'{"step": %d, "loss": 2.0}\n' % step
+        engine.feed("log", reader.feed(line, offset, step + 1))
+        offset += len(line)
+        if step == 20:
+            assert engine.steps is not None
+            assert (engine.steps.last, _Counting.frames) == (20.0, [21])
+    events = engine.events
+    assert (_Counting.frames, engine.events) == ([21, 39], events)
+    shown: list[list[float]] = []
+    engine.on_frame = lambda frame: shown.append(frame.steps.tolist())  # who wants each row gets it at once
+    engine.feed("log", reader.feed(b'{"step": 60, "loss": 2.0}\n', offset, 61))
+    assert shown == [[60.0]]
+
+
+def test_rows_that_wait_come_before_those_of_a_file_met_later() -> None:
+    engine = RunEngine("run", "run", clock=SystemClock(), detectors=(_Counting,))
+    _Counting.frames = []
+    engine.feed("log", JsonLines("log").feed(b'{"step": 1, "loss": 2.0}\n', 0, 1))
+    engine.feed("other", JsonLines("other").feed(b'{"step": 2, "mfu": 0.4}\n', 0, 1))
+    assert _Counting.frames[:1] == [1]
+    engine.settle()
+    assert engine.steps is not None
+    assert (engine.steps.first, engine.steps.count) == (1.0, 2)
