@@ -34,10 +34,20 @@ def limit_lines(run: RunSnapshot, step: TriageStep, width: int, rows: int, glyph
         told = "defaults" if source == "default" else f"from {printable(source, 200)}"
         texts.append(f"{told}: " + ", ".join(f"{one.name} {one.value:g}" for one in limits.values()))
     pieces = [piece for text in texts for piece in wrap(text, width - _MARGIN)]
-    more = f" {glyphs.ellipsis}" if len(pieces) > rows else ""
     lines: list[Line] = []
     for place, piece in enumerate(pieces[:rows]):
-        end = more if place == rows - 1 else ""
-        text = clip(piece, width - _MARGIN - len(end), glyphs.ellipsis) + end
+        text = clip(piece, width - _MARGIN, glyphs.ellipsis)
+        if place == rows - 1 and len(pieces) > rows:
+            text = _whole(piece, width - _MARGIN - 2) + f" {glyphs.ellipsis}"
         lines.append([Span(" limit " if place == 0 else " " * 7, "key"), Span(text, "muted")])
     return lines
+
+
+def _whole(piece: str, width: int) -> str:
+    """As many whole thresholds of `piece` as fit: half a name or a name without its number says nothing.
+
+    >>> _whole("window 100, spike.z 6, spike.relative", 40), _whole("window 100, spike.z 6,", 20)
+    ('window 100, spike.z 6,', 'window 100,')
+    """
+    kept = piece[: width + 1].rpartition(",")[0]
+    return f"{kept}," if kept else clip(piece, width, "")

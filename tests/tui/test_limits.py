@@ -73,3 +73,11 @@ async def test_it_stands_on_the_screen_at_80x24() -> None:
             assert " limit " in text_of(app)
             await pilot.press("n")
             await pilot.pause()
+
+
+@pytest.mark.parametrize("width", range(60, 160, 7))
+def test_what_does_not_fit_ends_after_a_whole_threshold(judged: RunSnapshot, width: int) -> None:
+    last = words(judged, "loss", width, 2).splitlines()[-1]
+    assert last.endswith(f", {UNICODE.ellipsis}")
+    assert last.count(UNICODE.ellipsis) == 1
+    assert last.rpartition(", ")[0].split()[-1].replace(".", "").replace("e-", "").isdigit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
 
 from textual.app import ComposeResult
@@ -50,6 +51,7 @@ class FleetScreen(MonitorScreen):
         self._previewed: tuple[RunSnapshot, FirstScreen] | None = None
         self._has_news = True
         self._head = (0, "")
+        self._detailed: Hashable = None
 
     def body(self) -> ComposeResult:
         """Counts, list, preview, status."""
@@ -102,7 +104,11 @@ class FleetScreen(MonitorScreen):
         is_shown = row is not None and row.run.progress >= 1 and not self.has_class("-preview")
         self.set_class(is_shown, "-detail")
         self.set_class(is_shown and not self._has_news, "-quiet")  # how files are watched can wait
-        if row is not None and is_shown:
+        if row is None or not is_shown:
+            return
+        said = (row.fingerprint, row.run.state_reason, row.run.verdict_reason, self.app.size.width)
+        if said != self._detailed:
+            self._detailed = said
             lines = row_detail(row, self.app.size.width, _DETAIL_ROWS, self.glyphs)
             self.query_one("#detail", TextLines).show(lines)
 

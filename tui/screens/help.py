@@ -6,14 +6,16 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from trainmon.monitor.finding import Severity, Verdict
-from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.monitor.snapshot import FleetSnapshot, State
 from trainmon.tui import keys
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.filter import NUMBERS, TEXTS
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.keymap import KeyMap
+from trainmon.tui.row import FAILED
 from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.span import Line, Span, fit, wrap
+from trainmon.tui.trouble import state_words
 from trainmon.tui.widgets.panes import TextLines, TextList
 
 
@@ -69,6 +71,12 @@ def help_lines(asked_on: str, width: int, glyphs: Glyphs, key_map: KeyMap) -> li
     }
     for verdict, text in meanings.items():
         lines.append([Span(f"   {glyphs.verdicts[verdict]}  ", VERDICT_STYLES[verdict]), Span(text)])
+    signs: dict[str, list[State]] = {}
+    for state, glyph in glyphs.states.items():
+        signs.setdefault(glyph, []).append(state)
+    for glyph, states in signs.items():
+        style = "fail" if FAILED.issuperset(states) else "text"
+        lines.append([Span(f"   {glyph}  ", style), Span("state: " + ", ".join(map(state_words, states)))])
     rest = (
         (glyphs.severities[Severity.INFO], "info", "INFO: worth knowing, never an alarm"),
         (glyphs.bad, "fail", "on a chart: NaN, Inf or null was logged at this step"),
