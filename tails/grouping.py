@@ -30,7 +30,8 @@ _CHART = r"[a-z_]*(?:loss|acc|accuracy|error|ppl|perplexity|nll)[a-z_]*"
 _LINE_OF_CHART = lazy(rf"{_CHART}[_-]{_SETS}", re.IGNORECASE)
 _CHART_FOLDER = lazy(_CHART, re.IGNORECASE)
 _SET_FOLDER = lazy(_SETS, re.IGNORECASE)
-_STORE = frozenset({"wandb", "lightning_logs", "tensorboard", "tb", "tb_logs"})
+_SUMMARY = "metrics.json"  # DVCLive's: the last value of what lies in plots/metrics beside it
+_STORE = frozenset({"wandb", "dvclive", "lightning_logs", "tensorboard", "tb", "tb_logs"})
 _DATED = lazy(r"[A-Z][a-z]{2}\d{1,2}_\d{2}-\d{2}-\d{2}_.*")  # SummaryWriter's own: runs/Dec01_12-30-00_host
 _COLLECTION = 2  # so many directories that are runs make the directory above them a collection
 _STATE_LOOK = look_at_name("trainer_state.json")
@@ -63,6 +64,8 @@ def _name_main_log(run: Group) -> None:
 
 def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
     settings = next((found for found in folder.files if _base(found.path) == "trainmon.toml"), inherited)
+    if any(child.name == "plots" and any(one.is_store for one in child.folders) for child in folder.folders):
+        folder.files = [found for found in folder.files if _base(found.path) != _SUMMARY]
     own = _own_runs(folder)
     if settings is not None:
         for run in own:
@@ -108,6 +111,8 @@ def _is_part(folder: Folder, child: Folder, runs: list[Group], *, has_own: bool,
     """
     if len(runs) != 1:
         return False
+    if folder.is_store:
+        return True
     name = child.name
     fills = runs[0].path == child.path or (runs[0].folder == child.path and (has_own or not runs[0].key))
     is_rank = RANK_FOLDER.fullmatch(name) is not None and (fills or (alike and runs[0].folder == child.path))
@@ -157,7 +162,7 @@ def _own_runs(folder: Folder) -> list[Group]:
     by_key: dict[str, list[Found]] = {}
     for found in files:
         by_key.setdefault(found.look.key, []).append(found)
-    if _is_one_run(by_key):
+    if folder.is_store or _is_one_run(by_key):
         key = next((key for key in by_key if key), "")
         path = folder.path if len(files) > 1 or not key else files[0].path
         return [Group(path, files + configs, key, folder.path)]

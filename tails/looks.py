@@ -32,6 +32,7 @@ class Doubt(Enum):
     JSON = 3
     TABLE = 4
     PARQUET = 5
+    METRIC = 6  # a metric by its place: rows of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,8 @@ _JSON_OTHER = lazy(
 )
 _JSON_HINT = lazy(rb"loss|norm|perplexity|ppl|bpb|log_history|reward|acc|learning_rate|lr|kl", re.IGNORECASE)
 _JSON_STEP = lazy(rb'"[^"\n]{0,40}(?:step|iter|iteration|epoch|update)[^"\n]{0,20}"\s{0,9}:\s{0,9}\d', re.I)
+# MLflow's file of one metric: milliseconds, value, step.
+_BARE_ROWS = lazy(rb"(?:\d{13} " + _NUMBER + rb"\S{0,40} \d{1,12}\r?\n){1,3}", re.IGNORECASE)
 _TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE)
 _TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
 
@@ -218,7 +221,9 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
         return _json_shows(text)
     if doubt is Doubt.TABLE:
         return _table_shows(text)
-    if b":::MLLOG" in text:
+    if doubt is Doubt.METRIC:
+        return _BARE_ROWS.match(text) is not None or _TABLE_STEP.search(text.partition(b"\n")[0].strip()) is not None
+    if b":::MLLOG" in text or _BARE_ROWS.match(text) is not None or _is_table(text):
         return True
     strong = _STRONG.search(text)
     if strong is not None and (_WEAK.search(text) or _STRONG.search(text, strong.end())):
@@ -250,6 +255,15 @@ def _table_shows(text: bytes) -> bool:
     return (has_metric or (has_step and b"alue" in header)) and (
         has_step or not rest or rest[:1] in b'-+.0123456789"n,'
     )
+
+
+def _is_table(text: bytes) -> bool:
+    """Whether a file of any name begins with a table of a training: its header, and a row of as many fields."""
+    header, _, rest = text.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    mark = b"\t" if b"\t" in header else b","
+    row = rest.partition(b"\n")[0]
+    has_row = row[:1] in b'-+.0123456789"' and row.count(mark) == header.count(mark)
+    return bool(row) and has_row and mark in header and b":" not in header and _table_shows(text)
 
 
 def _parquet_has_metrics(read: Callable[[int, int], bytes], size: int) -> bool:

@@ -44,6 +44,7 @@ CHECKPOINT = lazy(
 )
 _WANDB_RUN = lazy(r"(?:offline-)?run-\d{8}_")
 _STATE = "trainer_state.json"
+_METRIC_LOOK = Look("metrics", Doubt.METRIC)
 
 
 @dataclass(slots=True)
@@ -139,7 +140,10 @@ class LocalPlaces:
 
 @dataclass(slots=True)
 class Folder:
-    """A directory with what was found in it. `states`: trainer_state.json of it and of its checkpoints."""
+    """A directory with what was found in it. `states`: trainer_state.json of it and of its checkpoints.
+
+    `is_store`: each file in and below it is one metric of one run.
+    """
 
     path: str
     depth: int
@@ -147,6 +151,7 @@ class Folder:
     folders: list[Folder] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
     places: Places = field(default_factory=LocalPlaces)
+    is_store: bool = False
 
     @property
     def name(self) -> str:
@@ -176,7 +181,8 @@ class Scan:
 
     def walk(self, root: str) -> Folder:
         """What is found in and below `root`. Directories behind symbolic links come last, each directory once."""
-        top = Folder(root, 0, places=self.places)
+        above, name = os.path.split(root)
+        top = Folder(root, 0, places=self.places, is_store=_is_store_below(above, name, self.places))
         queue = deque([top])
         behind_links: deque[Folder] = deque()
         while queue or behind_links:
@@ -217,7 +223,7 @@ class Scan:
             if _is_dir(entry):
                 if child := self._child(folder, entry):
                     yield child, entry.is_symlink()
-            elif look := look_at_name(entry.name):
+            elif look := (_METRIC_LOOK if folder.is_store else look_at_name(entry.name)):
                 self._add(folder, entry, look, identity[0], doubtful)
         self._settle(folder, doubtful)
         folder.files.sort(key=lambda found: found.path)
@@ -230,6 +236,10 @@ class Scan:
         if mount is not None:
             self.problems.append(silence(entry.path, mount))
         return mount is not None
+
+    def _is_store(self, folder: Folder, name: str) -> bool:
+        """Whether each file below the directory `name` of `folder` is one metric of one run: MLflow's, DVCLive's."""
+        return folder.is_store or _is_store_below(folder.path, name, self.places)
 
     def _child(self, folder: Folder, entry: Child) -> Folder | None:
         if CHECKPOINT.fullmatch(entry.name):
@@ -248,7 +258,8 @@ class Scan:
             self.problems.append(f"{show(entry.path)}: is a directory, not a file; what is in it is looked at")
         if not is_walked(entry.name) or folder.depth >= MAX_DEPTH:
             return None
-        return Folder(entry.path, folder.depth + 1, places=self.places)
+        is_store = self._is_store(folder, entry.name)
+        return Folder(entry.path, folder.depth + 1, places=self.places, is_store=is_store)
 
     def _add(self, folder: Folder, entry: Child, look: Look, device: int, doubtful: list[Found]) -> None:
         if folder.name == "wandb" and entry.name.startswith("debug"):
@@ -288,6 +299,11 @@ class Scan:
         if look.doubt is Doubt.NONE or self.places.shows_training([found]):
             self._known.add(key)
             folder.files.append(found)
+
+
+def _is_store_below(path: str, name: str, places: Places) -> bool:
+    is_plots = os.path.basename(path) == "plots"  # noqa: PTH119
+    return name == "metrics" and (is_plots or "/mlruns/" in path or places.exists(f"{path}/meta.yaml"))
 
 
 def is_walked(name: str) -> bool:

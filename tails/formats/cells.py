@@ -25,18 +25,21 @@ _VALUES = ("value", "val", "metric_value", "simple_value")
 _NUMERIC = lazy(
     r"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF(?:INITY)?)\s*"
 )
+_THOUSANDS = lazy(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _TEXT_LIMIT = 500
 
 
 def number_in(text: str) -> float | None:
     """The number that a string holds and nothing else; None when it holds none.
 
-    >>> number_in("0.5"), number_in("-Infinity"), number_in("1:03"), number_in("1_000")
-    (0.5, -inf, None, None)
+    >>> number_in("0.5"), number_in("-Infinity"), number_in("1:03"), number_in("1_000"), number_in("12,000")
+    (0.5, -inf, None, None, 12000.0)
     """
     if len(text) > 400:
         return None
-    return c_runtime_number(text) if _NUMERIC.fullmatch(text) is None else float(text)
+    if _NUMERIC.fullmatch(text) is not None:
+        return float(text)
+    return float(text.replace(",", "")) if _THOUSANDS.fullmatch(text) is not None else c_runtime_number(text)
 
 
 def as_float(value: float) -> float:

@@ -20,7 +20,7 @@ _LABELS = word_set(
 _MEASURES = word_set("loss losses nll ppl perplexity accuracy acc bpb")
 _SPLITS = word_set("train training val valid validation test testing eval dev")
 INDEX = "index"
-_TYPE_OF_NAME = ("metric_type", "group", "category")
+_TYPE_OF_NAME = ("metric_type", "metric.context", "group", "category")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,16 @@ def metric_of_file(source: str) -> str | None:
     stem = re.sub(r"\.(?:csv|tsv|txt|log|json)$", "", stem)
     name = stem.rpartition("-tag-")[2]
     return name if is_training_key(name) or (says_eval(name) and not words_of(name).isdisjoint(_MEASURES)) else None
+
+
+def metric_of_place(source: str) -> str:
+    """The metric of a file that holds one and has no header: what follows the directory ``metrics``, as MLflow has it.
+
+    >>> metric_of_place("mlruns/0/ab/metrics/train/mfu"), metric_of_place("val_loss"), metric_of_place("a.txt")
+    ('train/mfu', 'val_loss', 'value')
+    """
+    _, between, name = source.replace("\\", "/").rpartition("/metrics/")
+    return name if between else metric_of_file(source) or "value"
 
 
 def looks_like_header(fields: list[str]) -> bool:

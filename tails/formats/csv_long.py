@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,8 @@ from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.record import FloatArray, MarkArray
 from trainmon.tails.steps import step_rank
+
+_SUBSET = re.compile(r"""["']subset["']\s*:\s*["'](\w{1,60})["']""")  # Aim's context of a metric
 
 
 def places(header: Header) -> tuple[int, ...]:
@@ -48,6 +51,8 @@ def pivot(
         if not name:
             continue
         kind = kinds[index] if kinds is not None else None
+        if kind and (match := _SUBSET.search(kind)) is not None:
+            kind = match[1]
         key = (f"{kind}/{name}" if kind else name) + (suffixes[index] if suffixes is not None else "")
         rows.setdefault(key, []).append(index)
     for key, at in rows.items():

@@ -13,7 +13,7 @@ import numpy as np
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.bulk import Bulk, Rows
 from trainmon.tails.formats.csv_columns import SAYS_NOTHING, column_of, number_of
-from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_file, named_by_file
+from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_place, named_by_file
 from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
@@ -133,7 +133,7 @@ class CsvTable(LineFormat):
             if not _BARE_ROW.fullmatch(text):
                 self._begin(self._first_header(text.removeprefix("#")))
                 return
-            self._delimiter, self._fields = " ", ["timestamp", metric_of_file(self.source) or "value", "step"]
+            self._delimiter, self._fields = " ", ["timestamp", metric_of_place(self.source), "step"]
             self._begin(Header.of(self._fields))
         fields = split(text, self._delimiter)
         width = len(self._ragged.names)

@@ -25,7 +25,8 @@ _FACTS = {
 }
 
 # Where a record says its step; most language-model benchmarks count samples in all of them.
-_STEPS = ("step", "samples_count", "epoch_num")
+_SAMPLES = "samples_count"
+_STEPS = ("step", "step_num", "global_step", "iteration", "iter_num", "iter", _SAMPLES, "epoch_num", "epoch")
 _NAMES = {"throughput": "samples_per_second"}  # it counts samples, whatever the benchmark
 _LANGUAGE = ("gpt", "llama", "mixtral", "moe", "deepseek")
 
@@ -94,11 +95,11 @@ class MlLogLine(Dialect):
 
     def _step(self, metadata: dict[str, Any]) -> float | None:
         """The step of a record; one that tells its samples alone is placed as one that told both was."""
-        step = next((metadata[name] for name in _STEPS if name in metadata), None)
-        if not isinstance(step, int | float):
+        name = next((name for name in _STEPS if isinstance(metadata.get(name), int | float)), None)
+        if name is None:
             return None
-        samples = metadata.get("samples_count")
-        if "step" not in metadata and samples is not None:
+        step, samples = metadata[name], metadata.get(_SAMPLES)
+        if name == _SAMPLES:
             return as_float(step) / self._samples_a_step
         step = as_float(step)
         if isinstance(samples, int | float) and 0 < samples < math.inf and 0 < step < math.inf:

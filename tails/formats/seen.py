@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from trainmon.tails.formats.cells import KEY_LIMIT
 from trainmon.tails.quick_dataclass import dataclass
 
@@ -35,6 +37,14 @@ class Seen:
         news = not getattr(self, name)
         setattr(self, name, True)
         return news
+
+
+def levels(seen: dict[str, Seen]) -> Iterator[dict[str, Seen]]:
+    """The keys of a record's own level, and of each object in it."""
+    yield seen
+    for one in seen.values():
+        if one.inner is not None:
+            yield from levels(one.inner)
 
 
 def learn(seen: dict[str, Seen], record: dict[str, object], depth: int = 0) -> bool:

@@ -22,7 +22,7 @@ from trainmon.tails.formats.cells import KeyTable, Kind, number_in
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import could_be_long_form
 from trainmon.tails.formats.run_split import RunSplit
-from trainmon.tails.formats.seen import Seen
+from trainmon.tails.formats.seen import Seen, levels
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
@@ -104,7 +104,8 @@ class StructPlan:
     """
 
     def __init__(self, seen: dict[str, Seen], table: KeyTable, split: RunSplit) -> None:
-        if not seen or could_be_long_form(seen) or not SAMPLE_KEYS.isdisjoint(seen):  # samples are scored one by one
+        has_samples = not SAMPLE_KEYS.isdisjoint(seen)  # they are scored one by one
+        if not seen or has_samples or any(map(could_be_long_form, levels(seen))):
             raise UnfitError
         self._table = table
         self._texts: dict[str, tuple[Getter, bool]] = {}

@@ -1,0 +1,58 @@
+"""Rows as experiment trackers and benchmarks write them: a nested name, a step in a string or under another name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.tails.formats.stdout_reading import read as read_text
+from tests.tails.formats.structured import column, read_lines, steps
+from trainmon.tails.formats.csv_table import CsvTable
+from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.record import Parsed
+
+
+def jsonl(rows: list[dict[str, object]], cuts: list[int] | None = None) -> Parsed:
+    return read_lines(JsonLines("m.jsonl"), "".join(json.dumps(row) + "\n" for row in rows).encode(), cuts or [])
+
+
+def test_steps_in_strings_with_thousands() -> None:
+    rows: list[dict[str, object]] = [{"step": f"{100 * step:,}", "loss": "2.5"} for step in range(1, 31)]
+    assert steps(jsonl(rows)) == steps(jsonl(rows, [3])) == [100.0 * step for step in range(1, 31)]
+
+
+def test_a_name_and_its_value_in_an_object_of_the_record() -> None:
+    rows: list[dict[str, object]] = [
+        {"type": "metric", "payload": {"metric": {"metricName": name, "metricValue": 2.5 + step}, "step": step}}
+        for step in range(20)
+        for name in ("loss", "lr")
+    ]
+    parsed = jsonl(rows)
+    assert column(parsed, "loss") == column(parsed, "lr") == [2.5 + step for step in range(20)]
+    assert steps(parsed) == [step for step in range(20) for _ in "ab"]
+
+
+def test_a_model_with_a_name_beside_a_value_is_no_metric() -> None:
+    parsed = jsonl([{"step": step, "loss": {"value": 2.5}, "model": {"name": "x"}} for step in range(20)])
+    assert column(parsed, "loss/value") == [2.5] * 20
+
+
+def test_aims_context_tells_training_from_validation() -> None:
+    rows = "".join(
+        f"loss,\"{{'subset': '{subset}'}}\",{step},{2.5 + place}\n"
+        for step in range(10)
+        for place, subset in enumerate(("train", "val"))
+    )
+    parsed = read_lines(CsvTable("m.csv"), b"metric.name,metric.context,step,value\n" + rows.encode())
+    assert (column(parsed, "train/loss"), column(parsed, "val/loss")) == ([2.5] * 10, [3.5] * 10)
+
+
+@pytest.mark.parametrize("key", ["step", "step_num", "global_step", "iteration"])
+def test_mlperfs_step_by_its_other_names(key: str) -> None:
+    entries = [
+        {"key": "tracked_stats", "value": {"reduced_train_loss": 2.5}, "metadata": {"lineno": 3, key: 8 * step}}
+        for step in range(1, 6)
+    ]
+    parsed = read_text("".join(f":::MLLOG {json.dumps(entry)}\n" for entry in entries))
+    assert steps(parsed) == [8, 16, 24, 32, 40]

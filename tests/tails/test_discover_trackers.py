@@ -1,0 +1,87 @@
+"""Directories as experiment trackers write them: what is a run, and what is only a part or a summary of one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.judge import judge
+from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.discover import discover
+
+LOSS, HELD_OUT, NORM = SignalKey("loss.train"), SignalKey("eval.nll"), SignalKey("grad.norm")
+STEPS = range(1, 31)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def runs_below(folder: Path) -> list[list[str]]:
+    return [[str(file.path.relative_to(folder)) for file in run.files] for run in discover([], folder).runs]
+
+
+def values(run: RunSnapshot, key: SignalKey) -> list[float]:
+    series = run.series.get(key)
+    return [] if series is None else series.values.tolist()
+
+
+def loss(step: int) -> float:
+    return 3 - step / 20
+
+
+def test_mlflow_keeps_one_metric_a_file_and_each_directory_is_one_run(tmp_path: Path) -> None:
+    for run in ("ab", "cd"):
+        for name in ("loss", "val/loss", "grad_norm", "mfu", "train.ppl"):
+            rows = "".join(f"{1736935200000 + step} {loss(step)} {step}\n" for step in STEPS)
+            write(tmp_path / "mlruns" / "0" / run / "metrics" / name, rows)
+        write(tmp_path / "mlruns" / "0" / run / "meta.yaml", "run_id: x\n")
+        write(tmp_path / "mlruns" / "0" / run / "params" / "lr", "0.1")
+    assert [len(files) for files in runs_below(tmp_path)] == [5, 5]
+    first, _ = judge([], cwd=tmp_path).runs
+    assert values(first, LOSS) == values(first, HELD_OUT) == values(first, NORM) == [loss(step) for step in STEPS]
+    (alone,) = judge([str(tmp_path / "mlruns" / "0" / "ab" / "metrics")], cwd=tmp_path).runs
+    assert len(values(alone, LOSS)) == 30
+
+
+def test_a_directory_that_is_only_called_metrics_may_hold_several_runs(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / "metrics" / name / "metrics.csv", "step,loss\n" + "".join(f"{s},{loss(s)}\n" for s in STEPS))
+    assert len(runs_below(tmp_path)) == 2
+
+
+def test_dvclives_summary_is_no_second_run(tmp_path: Path) -> None:
+    live = tmp_path / "dvclive"
+    write(live / "metrics.json", json.dumps({"train": {"loss": 1.5}, "step": 29}))
+    for name in ("train/loss", "val/loss", "gpu/util"):
+        rows = "".join(f"{step}\t{loss(step)}\n" for step in STEPS)
+        write(live / "plots" / "metrics" / f"{name}.tsv", "step\t" + name.partition("/")[2] + "\n" + rows)
+    (files,) = runs_below(tmp_path)
+    assert sorted(files) == [f"dvclive/plots/metrics/{name}.tsv" for name in ("gpu/util", "train/loss", "val/loss")]
+
+
+def test_a_table_in_a_text_file_is_found(tmp_path: Path) -> None:
+    rows = "".join(f"{step}\t{step * 1.5}\t{loss(step)}\n" for step in STEPS)
+    write(tmp_path / "a" / "progress.txt", "Epoch\tAverageEpRet\tLossV\n" + rows)
+    write(tmp_path / "b" / "notes.txt", "step one, then loss\nand 3, 4\n")
+    write(tmp_path / "b" / "classes.txt", "epoch\treward\ncat\tdog\n")
+    assert runs_below(tmp_path) == [["a/progress.txt"]]
+
+
+def test_a_table_and_json_lines_of_one_ray_trial_are_one_run(tmp_path: Path) -> None:
+    rows = [{"training_iteration": step, "loss": loss(step)} for step in STEPS]
+    write(tmp_path / "trial" / "result.json", "".join(json.dumps(row) + "\n" for row in rows))
+    table = "".join(f"{row['training_iteration']},{row['loss']}\n" for row in rows)
+    write(tmp_path / "trial" / "progress.csv", "training_iteration,loss\n" + table)
+    (run,) = judge([], cwd=tmp_path).runs
+    assert values(run, LOSS) == [loss(step) for step in STEPS]
+
+
+def test_states_of_checkpoints_beside_the_root_one_are_one_run(tmp_path: Path) -> None:
+    for folder, last in (("checkpoint-10", 10), ("checkpoint-20", 20), (".", 30)):
+        history = [{"loss": loss(step), "step": step} for step in STEPS if step <= last]
+        write(tmp_path / "out" / folder / "trainer_state.json", json.dumps({"log_history": history}))
+    (run,) = judge([], cwd=tmp_path).runs
+    assert values(run, LOSS) == [loss(step) for step in STEPS]
