@@ -164,7 +164,9 @@ class Intake:
     def written_s(self, path: str) -> float | None:
         """When `path` was last seen to be written to, on the monotonic clock: before it is read. None: not known."""
         reader = self._reader_of.get(Path(path))
-        return reader.watcher.written_at.get(path) if isinstance(reader, Reader) else None
+        if reader is None:
+            return None
+        return reader.watcher.written_at.get(path) if isinstance(reader, Reader) else reader.written_s(path)
 
     def request_lines(
         self, path: str | Path, line_no: int, context: int = 50, known: tuple[int, int] = (1, 0)

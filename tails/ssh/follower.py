@@ -15,6 +15,7 @@ from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.ssh.ask import is_gone
 from trainmon.tails.ssh.host import Host
 from trainmon.tails.ssh.part import blocks_of
+from trainmon.tails.ssh.remote_file import RemoteFile
 from trainmon.tails.ssh.rotated import RotatedParts
 
 _TURN_S = 0.5
@@ -38,6 +39,7 @@ class RemoteFollower:
     ) -> None:
         self.path: str | Path = remote.name
         self.offset = 0
+        self.written_at: float | None = None  # when it was last seen to be written to, on the monotonic clock
         self._remote = remote
         self._host = host
         self._clock = clock
@@ -50,9 +52,18 @@ class RemoteFollower:
         self._first = 0  # where what is read live begins, after the parts that lay there before
         self._base = 0  # where the present file begins, after those that were rotated away
         self._older = RotatedParts(remote, host, clock, self._tell)
-        self._file = host.watch(remote.path, self._tell)
+        self._seen: tuple[int, int] | None = None  # size and time stamp
+        self._watched: RemoteFile | None = None  # for the host's thread, which may call before all is made
+        self._watched = self._file = host.watch(remote.path, self._tell)
 
     def _tell(self) -> None:
+        """In the host's thread."""
+        status = self._watched.status if self._watched is not None else None
+        if status is not None and (status.size, status.mtime_ns) != self._seen:
+            # At first by its time stamp; then by when the change came, whatever the clock of a file server says.
+            age_s = 0.0 if self._seen else max(self._clock.wall() - (status.mtime - self._host.skew_s), 0.0)
+            self.written_at = self._clock.monotonic() - age_s
+            self._seen = status.size, status.mtime_ns
         self._news.set()
         self._wake()
 

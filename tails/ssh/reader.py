@@ -78,6 +78,11 @@ class HostReader(threading.Thread):
             self._left += 1
         self._do(lambda: self._add(source))
 
+    def written_s(self, path: str) -> float | None:
+        """When a log was last seen to be written to, on the monotonic clock."""
+        source = self._sources.get(Path(path))
+        return source.tail.written_at if source is not None and isinstance(source.tail, RemoteTail) else None
+
     def move(self, old: Path, new: Path) -> None:
         """Goes on with the document at `old` in `new`."""
         self._do(lambda: self._move(old, new))

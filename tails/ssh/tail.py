@@ -58,6 +58,11 @@ class RemoteTail(Tail):
         """Whether there is anything to say of it: the host answered, or cannot be reached."""
         return self._own.is_known
 
+    @property
+    def written_at(self) -> float | None:
+        """When it was last seen to be written to, on the monotonic clock; None: not known."""
+        return self._own.written_at
+
     def move_to(self, path: Path) -> None:
         """Reads on in a newer state of the same document."""
         self._remote = self._remote.named(str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,6 +154,31 @@ def test_watched_beside_a_local_run(there: Sshd, tmp_path: Path) -> None:
         put(tmp_path, {"far/sub/run2/train.log": log(1, 7)})
         intake.rescan()
         until({"far": 33, "near": 20, "run2/train.log": 7} if "run2/train.log" in _names(intake) else _later(intake))
+    finally:
+        intake.stop()
+
+
+def test_when_a_log_there_was_written_to_is_known_before_it_is_taken(there: Sshd, tmp_path: Path) -> None:
+    put(tmp_path, {"train.log": log(1, 30)})
+    name = f"{Sshd.HOST}:{tmp_path}/train.log"
+    os.utime(tmp_path / "train.log", (CLOCK.wall() - 500.0, CLOCK.wall() - 500.0))
+    intake = Intake([name], clock=CLOCK, cwd=tmp_path)
+    try:
+
+        def age_s() -> float:
+            written_at = intake.written_s(name)
+            return float("nan") if written_at is None else CLOCK.monotonic() - written_at
+
+        end = CLOCK.monotonic() + 40
+        while not 490.0 < age_s() < 550.0:
+            assert CLOCK.monotonic() < end, age_s()
+            CLOCK.sleep(0.05)
+        with (tmp_path / "train.log").open("a") as out:
+            out.write(log(31, 33))
+        os.utime(tmp_path / "train.log", (CLOCK.wall() + 900.0, CLOCK.wall() + 900.0))  # a file server's clock
+        while not 0.0 <= age_s() < 10.0:  # nobody takes anything here
+            assert CLOCK.monotonic() < end, age_s()
+            CLOCK.sleep(0.05)
     finally:
         intake.stop()
 
