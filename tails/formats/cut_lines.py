@@ -47,6 +47,7 @@ _REST = re.compile(
     r"(?:\s?[|,;()%\]]|\s{1,4}[A-Za-z_][\w /.()%-]{0,60}?(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\d]|$)"
 )
 _UNIT = re.compile(r"(?:[mµun]?s|%|[KMGT]i?B|[kKMGTB]|it/s|s/it|tok/s)(?=\s?[|,;(]|\s{1,4}[A-Za-z_]|$)")
+_ROW = re.compile(rb"(?:\s{2,40}[-+.\d][-+.\deE]{0,30}[a-z%]{0,2}){2,60}\s*")
 _PARTED = re.compile(r"\s?[|,;)\]]|\([\w/%]{1,12}\)\s?[:=]")
 _REST_OF_UNIT = re.compile(r"(?:i?B|s|ok(?:ens)?/s|k?/s)(?![\w/])")
 _PAIR = re.compile(r"\s{0,4}(?P<key>[A-Za-z_][\w /.()%-]{0,60}?)(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\dnNi]")
@@ -187,6 +188,8 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
     """
     if not raw or not raw.isascii() or _begins(raw, before):
         return None
+    if re.search(rb"\d", before) is None or _ROW.fullmatch(raw) is not None:
+        return _NONE  # a heading, a row of a table
     head, tail = before[-100:].decode("utf-8", "replace"), raw[:120].decode()
     pair = _PAIR.match(tail)
     if pair is not None and tail[:2] == "  " and (MEASURE.search(pair["key"]) or EVAL_WORD.search(pair["key"])):

@@ -59,6 +59,11 @@ _BARRED = re.compile(r"\s{0,8}(\d{1,9})\s{1,4}\|\s{1,4}(?=[A-Za-z])")
 _TWO_NUMBERS = re.compile(r"\s{0,8}(\d{1,6})\s{1,4}(\d{1,9})\s{1,4}(?=[A-Za-z]\w{0,30}\s?[=:])")
 _COUNT = r"\d{1,3}(?:,\d{3}){1,3}|\d{1,9}(?:\.\d{1,3})?[kKM]?"
 _LEADING = re.compile(rf"\s{{0,8}}\[?\s{{0,8}}({_COUNT})\s?/\s?({_COUNT})\s?\]?" r"(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
+# The set and the epoch: ``train (3/10) loss: 2.5 | acc: 0.5``.
+_OF_EPOCH = re.compile(
+    r"\s{0,8}(?:train(?:ing)?|val(?:id(?:ation)?)?|test|dev) \((\d{1,6})/(\d{1,6})\):?\s+(?=[A-Za-z][\w/]{0,60}\s?[:=])",
+    re.IGNORECASE,
+)
 # The process among the pairs: ``rank 2``, ``Device=xla:0/3``.
 _RANK_KEY = re.compile(
     r"(?:(?:global|worker|gpu|process)[ _])?rank|worker(?:[ _]id)?|gpu[ _]id|process[ _](?:id|index)", re.IGNORECASE
@@ -228,6 +233,10 @@ def _leading_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]) 
     if match is not None:
         rest = [pair for pair in pairs if pair.start >= match.end()]
         return Shape(fields_of(rest, others), others, match.span(2), "batch", epoch=match.span(1))
+    match = _OF_EPOCH.match(text)
+    if match is not None:
+        rest = [pair for pair in pairs if pair.start >= match.end()]
+        return Shape(fields_of(rest, others), others, match.span(1), "epoch", match.span(2), secondary=True)
     match = _BARRED.match(text)
     if match is not None:
         rest = [pair for pair in pairs if pair.start >= match.end()]

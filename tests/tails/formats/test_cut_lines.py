@@ -85,6 +85,13 @@ def test_whole_lines_of_one_length_are_not_joined(below: str) -> None:
     assert [one.raw.decode() for one in [*given, *cut.flush()]] == lines.splitlines()
 
 
+def test_a_table_is_not_cut() -> None:
+    table = "      Iter       Train Loss      OOB Improve   Remaining Time \n" + "".join(
+        f"{at:10d} {4 - at / 8:16.4f} {0.01:16.4f} {12.3:16.2f}s\n" for at in range(1, 9)
+    )
+    assert [cells["Train Loss"] for _, _, cells in told(table)] == [4 - at / 8 for at in range(1, 9)]
+
+
 def test_a_longer_line_ends_the_cut() -> None:
     whole = log(KEYS)
     later = "".join(f"step={at} loss=1.5000 grad_norm=1.0 note={'x' * 80} mfu=41.5\n" for at in range(10, 14))

@@ -54,6 +54,14 @@ def test_banners_tell_the_number_of_steps(banner: str) -> None:
     assert fact(read(f"{banner}\n" + log("step {at} loss {loss}")), "total_steps") == 60
 
 
+def test_a_set_and_its_epoch_before_the_values() -> None:
+    form = "train ({at}/4) loss: {loss} | lr: 0.001\nvalid ({at}/4) loss: 9.5 | acc: 0.5"
+    parsed = read(log(form))
+    assert values(parsed, "loss") == LOSSES
+    assert values(parsed, "eval/loss") == [(at, 9.5) for at, _ in LOSSES]
+    assert fact(parsed, "total_steps") == 4
+
+
 BOX = """---------------------------------
 | rollout/             |        |
 |    ep_rew_mean       | {reward} |
