@@ -17,6 +17,7 @@ import numpy as np
 from trainmon.monitor.agreement import Agreement
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.rows import Rows, stack
+from trainmon.monitor.signals import BY_ID
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact, FloatArray, IntArray, Mark, MarkArray, Note
 
@@ -73,6 +74,7 @@ class Merge:
         self._owner: dict[tuple[int, SignalKey], str] = {}
         self._counts: dict[tuple[str, SignalKey], int] = {}
         self._left_out: dict[str, int] = {}
+        self._left_out_keys: dict[str, set[SignalKey]] = {}
 
     @property
     def waiting(self) -> bool:
@@ -121,7 +123,7 @@ class Merge:
             for waiting in self._take(lane, end):
                 if isinstance(waiting.item, Rows):
                     if self._is_told_by_step(lane):
-                        self._left_out[lane.path] = self._left_out.get(lane.path, 0) + len(waiting.item)
+                        self._leave_out(lane.path, waiting.item)
                         continue
                     taken.setdefault(waiting.attempt, []).append((lane, waiting.item, waiting.place))
                 else:
@@ -129,6 +131,11 @@ class Merge:
                     said.setdefault(waiting.attempt, []).append(entry)
         for attempt in sorted({*taken, *said}):
             yield from self._attempt(attempt, taken.get(attempt, []), said.get(attempt, []))
+
+    def _leave_out(self, path: str, rows: Rows) -> None:
+        self._left_out[path] = self._left_out.get(path, 0) + len(rows)
+        logged = {key for key in rows.columns if rows.logged(key).any()}
+        self._left_out_keys.setdefault(path, set()).update(logged)
 
     def _is_told_by_step(self, lane: _Lane) -> bool:
         """Whether the numbers of the lane's records would stand among the steps of a file that logs the loss too."""
@@ -254,8 +261,18 @@ class Merge:
         told = self._agreement.problems({path for (_, key), path in self._owner.items() if key == _LOSS})
         return told + tuple(
             f"{path}: {count:,} records without a step are not counted: another file of the run logs the loss by step"
+            + self._lost_with(path)
             for path, count in self._left_out.items()
         )
+
+    def _lost_with(self, path: str) -> str:
+        """What a file whose records are left out alone measures, in words; "" when nothing."""
+        group = self._lanes[path].group
+        alone = sorted(key.signal for key in self._left_out_keys[path] if (group, key) not in self._owner)
+        names = list(dict.fromkeys(BY_ID[signal].title for signal in alone if signal in BY_ID and BY_ID[signal].row))
+        if not names:
+            return ""
+        return f"; only it has {', '.join(names)}, not judged either: log the step beside it"
 
 
 @dataclass(slots=True)
