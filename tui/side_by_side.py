@@ -91,7 +91,7 @@ def _gap_chart(runs: list[RunSnapshot], axis: str, key: tuple[object, ...], numb
     ]
     if not curves:
         return None
-    newest = "  ".join(f"{curve.label} {float(curve.values[-1]):+.4f}" for curve in curves)
+    newest = "  ".join(f"{curve.label} {_signed(float(curve.values[-1]))}" for curve in curves)
     return Chart(
         "loss minus A's",
         tuple(curves),
@@ -215,7 +215,16 @@ def _gap(found: Comparison, place: int) -> str:
     gap = found.differences[place - 1].difference if 0 < place <= len(found.differences) else None
     if gap is None:
         return numbers.MISSING
-    return f"{gap:+.4f}" if abs(gap) < 10 else f"{gap:+.3g}"
+    return _signed(gap)
+
+
+def _signed(gap: float) -> str:
+    """A difference of losses: four places, where the number has room for them.
+
+    >>> _signed(-0.01234), _signed(1390.5313), _signed(12.34)
+    ('-0.0123', '+1391', '+12.3')
+    """
+    return f"{gap:+.4f}" if abs(gap) < 10 else f"{gap:+.1f}" if abs(gap) < 100 else f"{gap:+.0f}"
 
 
 def _value(run: RunSnapshot, what: str, axis: str, at: float) -> str:
