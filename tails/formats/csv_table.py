@@ -17,7 +17,7 @@ from trainmon.tails.formats.csv_header import Header, is_number, looks_like_head
 from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
-from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, split
+from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, records_in, split
 from trainmon.tails.formats.csv_wide import WideRuns
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
@@ -86,7 +86,9 @@ class CsvTable(LineFormat):
         names = split(first, delimiter)
         if not looks_like_header(names):
             return 0.0
-        rows = [split(line, delimiter) for line in lines[1:]]
+        if '"' in text:  # its records may hold newlines
+            lines = [line for line in records_in(text, delimiter) if line.strip() and not is_comment(line)]
+        rows = [split(line, delimiter) for line in lines[1 : _SNIFFED_LINES + 1]]
         if not rows:
             return 0.5 if _are_plain(names) and delimiter != "|" else 0.0
         may_be_ragged = _are_plain(names)

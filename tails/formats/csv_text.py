@@ -111,3 +111,14 @@ class RecordSplitter:
             if size > _OPEN_LIMIT_BYTES:
                 return 0
         return 0 if len(lines) - start >= _OPEN_LIMIT_LINES else -1
+
+
+def records_in(text: str, delimiter: str) -> list[str]:
+    """The records of a whole text.
+
+    >>> records_in('a,b\\n1,"two\\nlines"\\n', ",")
+    ['a,b\\n', '1,"two\\nlines"\\n']
+    """
+    lines = [line + b"\n" for line in text.removesuffix("\n").encode("utf-8", "replace").split(b"\n")]
+    splitter = RecordSplitter(delimiter.encode())
+    return [record.decode("utf-8", "replace") for _, _, record in splitter.records(lines, final=True)]

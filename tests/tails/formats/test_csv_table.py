@@ -44,6 +44,12 @@ def test_quoted_fields_with_newlines_and_delimiters() -> None:
     assert parsed.lines == 4
 
 
+def test_newlines_in_the_fields_of_every_row_do_not_hide_the_table() -> None:
+    text = "step,loss,note\n" + "".join(f'{step},2.5,"one\nand, two"\n' for step in range(1, 9))
+    assert CsvTable.sniff(text.encode()) > 0.8
+    assert steps(read(text)) == list(range(1, 9))
+
+
 def test_a_stray_quote_does_not_swallow_the_file() -> None:
     rows = "".join(f"{i},x,{i / 4}\n" for i in range(1, 400))
     parsed = read('step,note,loss\n0,"never closed,1.5\n' + rows)
