@@ -14,6 +14,12 @@ from trainmon.tails.lazy_pattern import lazy
 _FACT_OF = {name: (fact, order) for fact, names in FACT_NAMES.items() for order, name in enumerate(names)}
 # In a configuration these stand for the length of the run; in a record they may be anything.
 _FACT_OF_CONFIG_ONLY = {"steps": ("total_steps", 90), "iterations": ("total_steps", 91), "iters": ("total_steps", 92)}
+# A configuration's memory of a card is what the card has; a record's is what is used of it.
+_FACT_OF_CONFIG_ONLY |= {
+    f"{card}{unit}": ("gpu_memory_bytes", 93)
+    for card in ("gpu_memory", "gpu_mem", "vram", "gpu_vram", "hbm")
+    for unit in ("", "_gb", "_gib", "_mb", "_mib")
+}
 # Names that, repeated in every metric record, tell something fixed about the run.
 _CONSTANT_FACTS = frozenset(
     (
@@ -63,6 +69,8 @@ def config_facts(values: Mapping[str, float | None], texts: Mapping[str, str]) -
 
     >>> dict(config_facts({"args/max_iters": 2000.0, "args/grad_clip": 1.0}, {"args/dtype": "bfloat16"}))
     {'total_steps': 2000.0, 'clip_threshold': 1.0, 'precision': 'bfloat16'}
+    >>> dict(config_facts({"hardware/gpu_memory_gb": 80.0}, {})) == {"gpu_memory_bytes": 80 * 2**30}
+    True
     """
     best: dict[str, tuple[int, int, float | str]] = {}
     for key, value in (*values.items(), *texts.items()):
