@@ -222,8 +222,11 @@ class Memory(Detector):
         if not seen(view, *MEMORY):
             return result(self, Verdict.NO_DATA, "no memory in the log; log peak allocated memory")
         if all(self.capacity(key) is None for key in self.series):
-            what = f"highest {self._highest()}; the device's capacity is not known"
-            return result(self, Verdict.NO_DATA, what, advice="log the share of the device, or name the GPU")
+            what = (
+                f"highest {self._highest()}; the device's capacity is not known; log the share of it in use, or give "
+            )
+            what += "the GPU's name or gpu_memory_gb in the run's config"
+            return result(self, Verdict.NO_DATA, what)
         return result(self, Verdict.PASS, f"highest {self._highest()}, no creep", used=used)
 
     def _highest(self) -> str:

@@ -19,8 +19,8 @@ VALUES = 10
 class Fragments:
     """Memory that the allocator holds and no tensor uses, in one series: a tenth of the card more than its own level.
 
-    For 10 values and 50 steps. What it holds from the start is its way of working; what grows will end in an
-    out-of-memory error with memory to spare.
+    For 10 values and 50 steps; also where it got there little by little. What it holds from the start is its way of
+    working; what grows will end in an out-of-memory error with memory to spare.
     """
 
     def __init__(self, capacity: Callable[[SignalKey], float | None]) -> None:
@@ -34,7 +34,7 @@ class Fragments:
         if not rows or capacity is None:
             return
         if self.track is None:
-            self.track = _FragmentTrack(FRAGMENTS, ShareRule("fragmentation", FRAGMENTED, STEPS, VALUES))
+            self.track = _FragmentTrack(FRAGMENTS, ShareRule("fragmentation", FRAGMENTED, STEPS, VALUES, creeps=True))
         self.track.feed_values(frame, rows, steps, [x / capacity for x in values], found)
 
     def finish(self) -> list[Finding]:

@@ -271,6 +271,19 @@ FAULTS = [
         say=("reserved and unused",),
     ),
     Case(
+        "fragmentation that creeps",
+        Memory,
+        lambda i, r: {
+            "sys.peak_memory": noisy(r, 40 * GIB, 0.001),
+            "sys.fragmentation": noisy(r, ramp(i, 2, 20) * GIB, 0.02),
+        },
+        ("fragmentation",),
+        {"gpu_memory_bytes": 80 * GIB},
+        first=895,
+        slack=60,
+        say=("reserved and unused",),
+    ),
+    Case(
         "one hot expert",
         MoeBalance,
         lambda i, r: experts(i, r, hot=4.0),

@@ -124,6 +124,16 @@ SILENT = [
         (),
         {"gpu_memory_bytes": 80 * GIB},
     ),
+    Case(
+        "fragmentation that grows by less than a tenth of the card",
+        Memory,
+        lambda i, r: {
+            "sys.peak_memory": noisy(r, 40 * GIB, 0.001),
+            "sys.fragmentation": noisy(r, ramp(i, 2, 8.5) * GIB, 0.1),
+        },
+        (),
+        {"gpu_memory_bytes": 80 * GIB},
+    ),
     Case("balanced experts", MoeBalance, experts),
     Case("an expert somewhat above", MoeBalance, lambda i, r: experts(i, r, hot=1.7)),
     Case(
