@@ -55,6 +55,7 @@ class AlertBook:
     def __init__(self) -> None:
         self._episodes: dict[str, Episode] = {}
         self._open: dict[tuple[str, str, SignalKey], str] = {}
+        self._settled: dict[tuple[str, str, SignalKey, float], str] = {}  # open, by their first step too
         self._recovered = Recovered()
 
     def copy(self) -> AlertBook:
@@ -62,6 +63,7 @@ class AlertBook:
         other = AlertBook()
         other._episodes = dict(self._episodes)
         other._open = dict(self._open)
+        other._settled = dict(self._settled)
         other._recovered = self._recovered.copy()
         return other
 
@@ -73,11 +75,18 @@ class AlertBook:
             if episode is not None and episode.attempt == finding.attempt:
                 return self._keep(_grown(episode, finding))
             return self._begin(check, finding)
+        settled = (*address, math.nan if finding.first_step is None else finding.first_step)
+        if self._settled and settled in self._settled:
+            episode = self._episodes[self._settled[settled]]
         if episode is None:
             return None
         if finding.action == "grow":
             return self._keep(_grown(episode, finding))
-        del self._open[address]
+        if finding.action == "settle":
+            self._settled[(*address, episode.first_step)] = self._open.pop(address)
+            return self._keep(_grown(episode, finding))
+        if self._settled.pop(settled, None) is None:
+            del self._open[address]
         if finding.action == "withdraw":
             del self._episodes[episode.id]
             return episode
@@ -116,6 +125,7 @@ class AlertBook:
         address = (episode.check, episode.kind, episode.signal)
         if self._open.get(address) == episode.id:
             del self._open[address]
+        self._settled.pop((*address, episode.first_step), None)
         what = f"{episode.what or episode.kind.replace('_', ' ')} ({how})"
         self._recover(
             replace(episode, severity=severity, recovered=True, what=what, detail={**episode.detail, "ended": how})

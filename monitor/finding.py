@@ -37,7 +37,7 @@ def worst(verdicts: list[Verdict]) -> Verdict:
     return Verdict.NO_DATA
 
 
-Action = Literal["open", "grow", "recover", "withdraw"]
+Action = Literal["open", "grow", "recover", "withdraw", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,10 @@ class Finding:
     """One word of a detector about one step. An episode is addressed by (kind, signal) while it is open.
 
     "open" begins an episode (or grows the open one), "grow" extends it and may raise its severity, "recover"
-    ends it, "withdraw" takes it back. `first_step` may reach back before `step` when a fault is only known
-    after it lasted. `what` is one plain clause with this run's numbers ("loss rose from 2.31 to 5.70 at step 2001").
+    ends it, "withdraw" takes it back. "settle": its level is the new level; it stays open beside what begins after
+    it, and is addressed by its `first_step` from then on. `first_step` may reach back before `step` when a fault is
+    only known after it lasted. `what` is one plain clause with this run's numbers ("loss rose from 2.31 to 5.70 at
+    step 2001").
     """
 
     action: Action

@@ -14,6 +14,7 @@ from trainmon.monitor.amount import amount
 from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
 from trainmon.monitor.detectors.habits import Levels, Rhythm
 from trainmon.monitor.detectors.meant import MeantChanges
+from trainmon.monitor.detectors.settled import Settled
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
@@ -107,6 +108,7 @@ class LevelTrack:
         self.rule = rule
         self.robust = RollingRobust(rule.window)
         self.stretch: _Stretch | None = None
+        self.settled = Settled()
         self.judged = 0
         self.worst_ratio = 1.0
         self._attempt: int | None = None
@@ -122,6 +124,7 @@ class LevelTrack:
         """The level is expected to change now (batch size, sequence length): begins anew."""
         self.robust.clear()
         self.stretch = None
+        self.settled.clear()
         self.rhythm = Rhythm()
 
     def new_epoch(self) -> None:
@@ -150,6 +153,7 @@ class LevelTrack:
                 self.levels = Levels()
             if self.stretch is not None and first <= self.stretch.first.step:
                 self.stretch = None  # a roll-back past the fault leaves it behind
+            self.settled.restart(carries_on=True, step=first)
             self._attempt = frame.attempt
             self._last_step = math.nan
         fresh = self.rebase_rows
@@ -169,7 +173,7 @@ class LevelTrack:
         """As `feed`; stretches in which no value is out are taken in at once."""
         at, end, stretch = 0, len(own), _STRETCH
         while at < end:
-            calm = at + self._calm(own, at, end)
+            calm = at + self._calm(frame, own, at, end)
             stretch = _STRETCH if calm > at else 2 * stretch
             at = min(calm + stretch, end) if end - calm > _WORTH else end
             where = slice(calm, at)
@@ -177,7 +181,7 @@ class LevelTrack:
             for row, step, x in zip(*ones, strict=True):
                 self._take(frame, row, step, x, found)
 
-    def _calm(self, own: Finite, start: int, end: int) -> int:
+    def _calm(self, frame: Frame, own: Finite, start: int, end: int) -> int:
         """Takes in values as long as none is out; how many. What `_take` would do, one by one."""
         robust, window = self.robust, self.rule.window
         end = min(end, start + _MOST)
@@ -186,6 +190,8 @@ class LevelTrack:
             return 0
         same = np.diff(own.steps[start:end], prepend=self._last_step) == 0
         n = int(np.argmax(same)) if same.any() else end - start
+        if self.settled:
+            n = min(n, self.settled.all_out(own.values[start : start + n]))
         if n < _WORTH:
             return 0
         known = np.concatenate([robust.values(), own.values[start : start + n]])
@@ -202,6 +208,8 @@ class LevelTrack:
         self.judged += n
         if n:
             self._last_step, self._last_value = float(own.steps[start + n - 1]), float(own.values[start + n - 1])
+            if self.settled:
+                self.settled.pass_over(place(frame, int(own.rows[start + n - 1]), self._last_value))
         return n
 
     def _candidates(self, known: FloatArray, n: int) -> IntArray | None:
@@ -223,6 +231,10 @@ class LevelTrack:
             return
         self._last_step, self._last_value = step, x
         self.levels.update(x)
+        if self.settled:
+            again = self.settled.take(x, place(frame, row, x), row, found)
+            if again and self.stretch is None:
+                self.robust.load(again[:-1])
         if self.stretch is not None:
             self._go_on(self.stretch, frame, row, x, found)
         elif len(self.robust) < self.rule.min_history:
@@ -283,7 +295,12 @@ class LevelTrack:
             if stretch.last.step - stretch.first.step >= ACCEPT_AFTER * max(rule.steps, 1) and (
                 stretch.values >= ACCEPT_AFTER * rule.values
             ):
-                found.append((row, self._said("grow", stretch, stretch.last)))
+                said = self._said("settle", stretch, stretch.last)
+                found.append((row, said))
+                if self._up:
+                    self.settled.add(said, high=max(stretch.limit, rule.floor))
+                else:
+                    self.settled.add(said, low=stretch.limit)
                 tail = stretch.tail.values()
                 self.robust.clear()
                 self.stretch = None
@@ -372,7 +389,7 @@ class LevelTrack:
 
     def finish(self) -> Iterable[Finding]:
         """An open stretch reaches to its last value."""
-        stretch = self.stretch
+        stretch, said = self.stretch, self.settled.finish()
         if stretch is None or not stretch.open:
-            return []
-        return [self._said("grow", stretch, stretch.last)]
+            return said
+        return [*said, self._said("grow", stretch, stretch.last)]

@@ -48,6 +48,7 @@ LEAST_VALUES = 20  # above the lowest level
 SHORT_BLOCKS = 8
 SHORT_SIGMAS = 5.0
 JUMP_SIGMAS = 3.0
+RISEN = 0.15  # of the rise, made before the blocks that are kept: it began at the lowest level
 
 
 class DriftTrack:
@@ -217,9 +218,11 @@ class DriftTrack:
         jump = self.steepest - JUMP_SIGMAS * min(self.noise.sigma(BLOCKS, BLOCKS), self.calm)
         if not (slow or soon) or jump > ABRUPT * max(rise, short):
             return
-        first = onset(list(self.blocks)[-2 * LEVEL_BLOCKS :])
+        window = list(self.blocks)[-2 * LEVEL_BLOCKS :]
+        first = onset(window)
         begun = at.step - (block.last.step - self.blocks[-LEVEL_BLOCKS].first.step)  # of the lowest level's stretch
-        if first.step < begun:
+        risen = mean_of([b.u for b in window[:BLOCKS]]) - self.lowest
+        if first.step < begun or (window[0].first.step > at.step and risen > RISEN * max(rise, short)):
             first = at
         self.open = _Rise(first, self.lowest, max(rise, short), block.last)
         self.open.weigh(max(rise, short), self.fail, self.held_out.no_worse(first.step, block.last.step, row))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from trainmon.monitor.amount import digits, named
 from trainmon.monitor.detectors.common import Found, Place, finding, place, resumed
+from trainmon.monitor.detectors.settled import Settled
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
@@ -57,6 +58,7 @@ class ScaleTrack:
         self.outs = 0
         self.back = 0
         self.opened = False
+        self.settled = Settled()
         self.severity = Severity.WARN
         self.what = ""
         self.judged = 0
@@ -87,6 +89,7 @@ class ScaleTrack:
         carries_on = self._attempt is None or resumed(self._last_step, step)
         self._attempt = attempt
         self._last_step = math.nan
+        self.settled.restart(carries_on=carries_on, step=step)
         if not carries_on:
             self.robust.clear()
         if self.out and (not carries_on or step <= self.out[0].step):
@@ -117,6 +120,10 @@ class ScaleTrack:
         """Judges `x`, which is `shown` as it was logged."""
         rule, robust = self.rule, self.robust
         x = max(x, rule.least)
+        if self.settled:
+            again = self.settled.take(x, place(frame, row, shown), row, found)
+            if again and not self.opened:
+                robust.load(again[:-1])
         if self.drift is not None and not self.opened:
             self.drift.take(frame, row, x, found)
         if len(robust) < HISTORY:
@@ -125,7 +132,11 @@ class ScaleTrack:
             return
         self.judged += 1
         level = robust.median
-        is_out = level > 0 and ((rule.up and x > level * rule.ratio) or (rule.down and self._is_gone(x, level)))
+        is_out = (
+            level > 0
+            and not self.settled.goes_back(x)
+            and ((rule.up and x > level * rule.ratio) or (rule.down and self._is_gone(x, level)))
+        )
         if not is_out:
             robust.update(x)
             self._calm(frame, row, shown, found)
@@ -144,7 +155,9 @@ class ScaleTrack:
             self.opened = True
             found.append((row, self._said("open", at)))
         elif self.outs >= ACCEPT_AFTER * rule.samples:
-            found.append((row, self._said("grow", at)))
+            said = self._said("settle", at)
+            found.append((row, said))
+            self.settled.add(said, low=level / rule.ratio, high=level * rule.ratio, need=ACCEPT_AFTER)
             robust.load(self.tail.values())
             if self.drift is not None:
                 self.drift.forget()
@@ -171,7 +184,8 @@ class ScaleTrack:
 
     def finish(self) -> Iterable[Finding]:
         """An open fault reaches to its last value."""
-        said = list(self.drift.finish()) if self.drift is not None else []
+        said = self.settled.finish()
+        said += self.drift.finish() if self.drift is not None else []
         return [*said, self._said("grow", self.out[-1])] if self.opened and self.out else said
 
 

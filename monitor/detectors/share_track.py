@@ -8,6 +8,7 @@ from typing import Literal
 
 from trainmon.monitor.amount import amount, named
 from trainmon.monitor.detectors.common import Found, Place, finding, numbers, place, resumed
+from trainmon.monitor.detectors.settled import Settled
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.rolling_robust import RollingRobust
@@ -24,7 +25,8 @@ CLEAR = 0.1  # a share must once have been so far from the bar for the bar to sa
 class ShareRule:
     """Out is: `change` beyond the median of the window and past `floor`; or past `bar`, when it once was clear of it.
 
-    It must last `steps` with `values` logged values. `bar`: catches what comes too slowly for the window.
+    It must last `steps` with `values` logged values. `bar`: catches what comes too slowly for the window. `creeps`: so
+    does `change` beyond the lowest level that a whole window had.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class ShareRule:
     direction: Literal["up", "down"] = "up"
     floor: float | None = None
     bar: float | None = None
+    creeps: bool = False
     min_history: int = 10
     severity: Severity = Severity.WARN
 
@@ -60,8 +63,9 @@ class ShareTrack:
         self.rule = rule
         self.robust = RollingRobust(WINDOW)
         self.tail = RollingRobust(max(rule.min_history, 3 * rule.values))
-        self.clearest = math.inf
+        self.clearest = self.lowest = math.inf
         self.stretch: _Stretch | None = None
+        self.settled = Settled()
         self.judged = 0
         self.last = math.nan
         self._sign = 1.0 if rule.direction == "up" else -1.0
@@ -74,8 +78,9 @@ class ShareTrack:
 
     def rebase(self) -> None:
         """The level is expected to change now: begins anew; a fault that was open stays so."""
+        self.settled.clear()
         self.robust.clear()
-        self.clearest = math.inf
+        self.clearest = self.lowest = math.inf
         self.stretch = None
 
     def feed_values(self, frame: Frame, rows: list[int], steps: list[float], values: list[float], found: Found) -> None:
@@ -91,9 +96,11 @@ class ShareTrack:
             self._take(frame, row, self._sign * x, x, found)
 
     def _begin_attempt(self, attempt: int, step: float) -> None:
-        if self._attempt is not None and not resumed(self._last_step, step):
+        carries_on = self._attempt is None or resumed(self._last_step, step)
+        self.settled.restart(carries_on=carries_on, step=step)
+        if not carries_on:
             self.robust.clear()
-            self.clearest = math.inf
+            self.clearest = self.lowest = math.inf
             self.stretch = None
         elif self.stretch is not None and step <= self.stretch.first.step:
             self.stretch = None  # a roll-back past the fault leaves it behind
@@ -101,6 +108,11 @@ class ShareTrack:
         self._last_step = math.nan
 
     def _take(self, frame: Frame, row: int, x: float, shown: float, found: Found) -> None:
+        if self.settled:
+            again = self.settled.take(x, place(frame, row, shown), row, found)
+            if again and self.stretch is None:
+                self.robust.load(again[:-1])
+                self.clearest = self.lowest = math.inf
         if len(self.robust) < self.rule.min_history:
             self.robust.update(x)
             return
@@ -108,12 +120,20 @@ class ShareTrack:
         if self.stretch is None:
             level = self.robust.median
             self.clearest = min(self.clearest, level)
+            if self.rule.creeps:
+                level = self._level_of_creep(level)
             if not self._is_out(x, level):
                 self.robust.update(x)
                 return
             self.stretch = _Stretch(place(frame, row, shown), self._sign * level)
             self.tail.clear()
         self._go_on(self.stretch, frame, row, x, shown, found)
+
+    def _level_of_creep(self, level: float) -> float:
+        """The lowest level of a whole window, once the present one stands `change` above it; else the present one."""
+        if len(self.robust) >= WINDOW:
+            self.lowest = min(self.lowest, level)
+        return self.lowest if level - self.lowest > self.rule.change else level
 
     def _is_out(self, x: float, level: float) -> bool:
         rule = self.rule
@@ -123,6 +143,12 @@ class ShareTrack:
             return True
         bar = math.inf if rule.bar is None else self._sign * rule.bar
         return x >= bar and self.clearest < bar - CLEAR
+
+    def _limit(self, level: float) -> float:
+        """Above it values are out of `level`, which they were for long."""
+        rule = self.rule
+        limit = level + rule.change if rule.floor is None else max(level + rule.change, self._sign * rule.floor)
+        return limit if rule.bar is None else min(limit, self._sign * rule.bar)
 
     def _go_on(self, stretch: _Stretch, frame: Frame, row: int, x: float, shown: float, found: Found) -> None:
         rule = self.rule
@@ -150,9 +176,11 @@ class ShareTrack:
         elif stretch.worst is stretch.last:
             found.append((row, self._said("grow", stretch, stretch.last)))
         if lasted >= ACCEPT_AFTER * max(rule.steps, 1.0) and stretch.outs >= ACCEPT_AFTER * rule.values:
-            found.append((row, self._said("grow", stretch, stretch.last)))
+            said = self._said("settle", stretch, stretch.last)
+            found.append((row, said))
+            self.settled.add(said, high=self._limit(self._sign * stretch.level))
             self.robust.load(self.tail.values())
-            self.clearest = math.inf
+            self.clearest = self.lowest = math.inf
             self.stretch = None
 
     def _said(self, action: Action, stretch: _Stretch, at: Place) -> Finding:
@@ -167,5 +195,5 @@ class ShareTrack:
 
     def finish(self) -> Iterable[Finding]:
         """An open stretch reaches to its last value."""
-        stretch = self.stretch
-        return [self._said("grow", stretch, stretch.last)] if stretch is not None and stretch.open else []
+        stretch, said = self.stretch, self.settled.finish()
+        return [*said, self._said("grow", stretch, stretch.last)] if stretch is not None and stretch.open else said

@@ -12,6 +12,7 @@ import numpy as np
 from trainmon.monitor.detectors.common import Found, Place, finding
 from trainmon.monitor.detectors.heldout_trend import HeldOutTrend, fell
 from trainmon.monitor.detectors.meant import MeantChanges
+from trainmon.monitor.detectors.settled import Settled
 from trainmon.monitor.detectors.shift_track import (
     BLOCKS,
     Block,
@@ -64,6 +65,7 @@ class ShiftTrack:
         self.judged = 0
         self.highest = -math.inf
         self.open: _OpenShift | None = None
+        self.settled = Settled()
         self.series = BlockSeries(
             key, limits["shift.steps"] / BLOCKS, max(1, math.ceil(limits["shift.values"] / BLOCKS)), self
         )
@@ -76,6 +78,7 @@ class ShiftTrack:
         """What the attempt before has left behind is forgotten."""
         while self.blocks and self.blocks[-1].last.step >= step:
             self.blocks.pop()  # the branch that a roll-back abandons is not the level before
+        self.settled.restart(carries_on=carries_on, step=step)
         if self.open is not None and step <= self.open.first.step:
             self.open = None
         if not carries_on:
@@ -86,6 +89,8 @@ class ShiftTrack:
     def on_block(self, block: Block, row: int, found: Found) -> None:
         """Compares the newest four blocks with the level before them."""
         self.blocks.append(block)
+        if self.settled:
+            self.settled.take(block.u, block.last._replace(value=math.nan), row, found)
         if self.open is not None:
             self._go_on(self.open, block, row, found)
             return
@@ -122,7 +127,11 @@ class ShiftTrack:
         gaps = means_of(us[REFERENCE:], BLOCKS) - level
         high = gaps > self.warn
         count = int(np.argmax(high)) if high.any() else len(gaps)
+        if self.settled:
+            count = min(count, self.settled.all_out(blocks.us[start : start + count]))
         if count:
+            if self.settled:
+                self.settled.pass_over(blocks.block(start + count - 1).last._replace(value=math.nan))
             self.judged += count
             self.highest = max(self.highest, float(gaps[:count].max()))
             self.gaps.extend(gaps[max(0, count - GAPS) : count].tolist())
@@ -145,7 +154,8 @@ class ShiftTrack:
 
     def _go_on(self, shift: _OpenShift, block: Block, row: int, found: Found) -> None:
         shift.count += 1
-        back = block.u - shift.level <= max(self.warn, 0.5 * shift.gap if shift.gap < 2 * self.warn else self.warn)
+        inside = max(self.warn, 0.5 * shift.gap if shift.gap < 2 * self.warn else self.warn)
+        back = block.u - shift.level <= inside
         shift.back = shift.back + 1 if back else 0
         if shift.back >= 2:
             found.append((row, self._said("grow", shift, shift.last)))
@@ -167,7 +177,9 @@ class ShiftTrack:
             self.open = None
             self.gaps.clear()
         elif shift.count >= ACCEPT_AFTER:
-            found.append((row, self._said("grow", shift, block.last)))
+            said = self._said("settle", shift, block.last)
+            found.append((row, said))
+            self.settled.add(said, high=shift.level + inside, need=BLOCKS)
             self.open = None
             self.gaps.clear()
 
@@ -185,13 +197,14 @@ class ShiftTrack:
 
     def finish(self) -> Iterable[Finding]:
         """An open shift reaches to its last block, and the newest evaluations count."""
+        settled = self.settled.finish()
         if self.open is None:
-            return []
+            return settled
         now = copy.copy(self.open)
         now.consult(self)
         if now.severity < self.open.severity:
-            return self._again(now)
-        return [self._said("grow", now, now.last)]
+            return [*settled, *self._again(now)]
+        return [*settled, self._said("grow", now, now.last)]
 
 
 class _OpenShift:

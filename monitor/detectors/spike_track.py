@@ -12,6 +12,7 @@ from trainmon.monitor.detectors.common import Finite, Found, Place, finding, fin
 from trainmon.monitor.detectors.heldout_trend import HeldOutTrend
 from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.open_spike import OpenSpike
+from trainmon.monitor.detectors.settled import Settled
 from trainmon.monitor.detectors.spike_bulk import highest_rise, may_be_out
 from trainmon.monitor.detectors.spike_loudness import Loudness
 from trainmon.monitor.detectors.spike_rule import SpikeRule
@@ -51,6 +52,7 @@ class SpikeTrack:
         self.ratio_steps = 0
         self.flags: list[int] = []
         self.open: OpenSpike | None = None
+        self.settled = Settled()
         self.meant = MeantChanges() if rule.minds_changes else None
         self.held_out = HeldOutTrend() if rule.minds_changes else None
         self._held: list[tuple[int, Place, float]] = []
@@ -89,7 +91,7 @@ class SpikeTrack:
             self.score.half_unit = half_unit
             stretch = _STRETCH
             while start < end:
-                calm = start + self._calm(own, start, end)
+                calm = start + self._calm(frame, own, start, end)
                 stretch = _STRETCH if calm > start else 2 * stretch
                 stop = min(calm + stretch, end) if end - calm > _WORTH else end
                 if stop > calm:
@@ -112,7 +114,9 @@ class SpikeTrack:
         self._take(frame, 0, step, x, float(np.log(x + EPS)) if x > 0 else math.nan, found)
 
     def _restart(self, attempt: int, first_step: float) -> None:
-        if self._attempt is not None and not resumed(self._last_step, first_step):
+        carries_on = self._attempt is None or resumed(self._last_step, first_step)
+        self.settled.restart(carries_on=carries_on, step=first_step)
+        if not carries_on:
             self.score.robust.clear()
             self.open = None
             self._loudness.forget()
@@ -122,7 +126,7 @@ class SpikeTrack:
         self._attempt = attempt
         self._last_step = math.nan
 
-    def _calm(self, own: Finite, start: int, end: int) -> int:
+    def _calm(self, frame: Frame, own: Finite, start: int, end: int) -> int:
         """Takes in values as long as none is out, many at once; how many. What `_run` would do, value by value."""
         robust, window = self.score.robust, self.rule.window
         end = min(end, start + _MOST)
@@ -132,6 +136,8 @@ class SpikeTrack:
         xs, step = own.values[start:end], own.steps[start:end]
         odd = (xs <= 0) | (np.diff(step, prepend=self._last_step) == 0)
         n = int(np.argmax(odd)) if odd.any() else len(xs)
+        if self.settled:
+            n = min(n, self.settled.all_out(own.logs[start : start + n]))
         if n < _WORTH:
             return 0
         known = np.concatenate([robust.values(), own.logs[start : start + n]])
@@ -151,6 +157,8 @@ class SpikeTrack:
         if n:
             self.judged += n
             self._last_step, self._last_value = float(step[n - 1]), float(xs[n - 1])
+            if self.settled:
+                self.settled.pass_over(place(frame, int(own.rows[start + n - 1]), self._last_value))
         return n
 
     def _run(self, frame: Frame, own: Finite, start: int, end: int, found: Found) -> None:
@@ -172,6 +180,10 @@ class SpikeTrack:
                 self._go_raw()
                 robust.update(x)
             return
+        if self.settled:
+            again = self.settled.take(u, place(frame, row, x), row, found)
+            if again and self.open is None and not self._held:
+                robust.load(again[:-1])
         if self.open is not None or self._held:
             self._busy(frame, row, u, x, found)
         elif len(robust) < self.rule.min_history:
@@ -229,6 +241,7 @@ class SpikeTrack:
         self.score.robust.clear()
         self.score.log = False
         self.open = None
+        self.settled.clear()
         self._held.clear()
         for x in kept:
             self.score.robust.update(x)
@@ -347,7 +360,9 @@ class SpikeTrack:
             self.score.robust.clear()
             for u in spike.above:
                 self.score.robust.update(u)
-            found.append((row, spike.said("grow", self.key, spike.last)))
+            said = spike.said("settle", self.key, spike.last)
+            found.append((row, said))
+            self.settled.add(said, high=spike.band)
             self.open = None
 
     def _accept(self, spike: OpenSpike, at: Place, row: int, found: Found) -> None:
@@ -361,6 +376,5 @@ class SpikeTrack:
 
     def finish(self) -> Iterable[Finding]:
         """An open spike reaches to its last value."""
-        if self.open is None:
-            return []
-        return [self.open.said("grow", self.key, self.open.last)]
+        said = self.settled.finish()
+        return said if self.open is None else [*said, self.open.said("grow", self.key, self.open.last)]

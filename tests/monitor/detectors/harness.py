@@ -91,9 +91,11 @@ def fold(check: str, findings: Iterable[Finding]) -> list[Episode]:
     """Episodes, in the order in which they were opened."""
     done: list[Episode] = []
     current: dict[tuple[str, SignalKey], int] = {}
+    settled: dict[tuple[str, SignalKey, float | None], int] = {}
     for said in findings:
         address = (said.kind, said.signal)
-        at = current.get(address)
+        place = (*address, said.first_step)
+        at = settled.get(place) if said.action != "open" and place in settled else current.get(address)
         if at is None:
             assert said.action == "open", f"{said.action} without an open episode: {said}"
             current[address] = len(done)
@@ -116,8 +118,10 @@ def fold(check: str, findings: Iterable[Finding]) -> list[Episode]:
             recovered=ended,
             what=said.what or before.what,
         )
-        if ended:
+        if ended and settled.pop(place, None) is None:
             del current[address]
+        if said.action == "settle":
+            settled[place] = current.pop(address)
     return done
 
 
