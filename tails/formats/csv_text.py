@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 
+_SEPARATOR = re.compile(r"""["']?sep=[,;|\t]["']?\s*""")  # a spreadsheet's first line
 DELIMITERS = ",;\t|"
 # A quote left open swallows what follows; beyond this it was no quote.
 _OPEN_LIMIT_BYTES = 256 * 1024
@@ -39,6 +41,8 @@ def is_comment(line: str) -> bool:
     >>> is_comment("# run: x, host: y"), is_comment('#{"format": 1}'), is_comment("#step,loss"), is_comment("step,loss")
     (True, True, False, False)
     """
+    if _SEPARATOR.fullmatch(line):
+        return True
     if not line.startswith("#"):
         return False
     names = split(line[1:], best_delimiter(line))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from trainmon.tails.formats.base import DocumentFormat
-from trainmon.tails.formats.json_shapes import holds_data, is_record_list, records_by_step, series_of
+from trainmon.tails.formats.json_shapes import frame_records, holds_data, is_record_list, records_by_step, series_of
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import Parsed
@@ -15,7 +15,8 @@ _BOM = b"\xef\xbb\xbf"
 _OPENING = lazy(rb'\s*(?:\{\s*(?:"|\}|$)|\[\s*(?:\{|\[\s*[-\d"\[]|$))')
 _SHAPES = lazy(
     rb'"(?:log_history|values|steps|history|records|metrics|logs|log|data|results|epochs|iterations)"\s*:\s*[\[{]'
-    rb'|"\s*:\s*\[\s*-?[\dNn]|"\s*:\s*\{\s*"\d+"\s*:|\A\s*\{\s*"\d+"\s*:\s*\{'
+    rb'|"\s*:\s*\[\s*(?:\[\s*)?-?[\dNn]|"\s*:\s*\[\s*\{\s*"(?:global_step|step|iter|iteration|epoch)"'
+    rb'|"\s*:\s*\{\s*"\d+"\s*:|\A\s*\{\s*"\d+"\s*:\s*\{'
 )
 _SMALL = 64 * 1024
 
@@ -61,4 +62,6 @@ def _is_document(line: bytes) -> bool:
         return True
     if any(step_rank(key) is not None and isinstance(entry, int | float) for key, entry in value.items()):
         return False  # a record of its own, whatever is nested in it
-    return bool(records_by_step(value)) or any(isinstance(one, dict) and holds_data(one) for one in value.values())
+    return bool(records_by_step(value) or frame_records(value)) or any(
+        isinstance(one, dict) and holds_data(one) for one in value.values()
+    )

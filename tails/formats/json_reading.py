@@ -20,6 +20,7 @@ from trainmon.tails.formats.json_shapes import (
     Series,
     column_of,
     elements,
+    frame_records,
     holds_data,
     is_record_list,
     list_start,
@@ -107,12 +108,13 @@ class Reading:
         self.reader.note(NoteKind.UNREADABLE, "the document ends early or is no JSON", 0, 1)
 
     def _read_object(self, value: dict[str, Any], place: _Place, depth: int) -> None:
-        by_step = records_by_step(value)
+        by_step = records_by_step(value) or frame_records(value)
         if by_step:
             self._read_records("", by_step, place)
             return
-        records = [key for key, entry in value.items() if is_record_list(entry)]
         series = series_of(value)
+        named = {one.name for one in series}
+        records = [key for key, entry in value.items() if is_record_list(entry) and key not in named]
         rest = {key: entry for key, entry in value.items() if key not in records}
         runs = [
             key for key, entry in rest.items() if isinstance(entry, dict) and depth < _RUN_DEPTH and holds_data(entry)

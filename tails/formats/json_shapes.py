@@ -6,18 +6,21 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from trainmon.tails.formats.builder import mark_of
 from trainmon.tails.formats.cells import as_float, number_in
+from trainmon.tails.formats.long_form import NAME_KEYS
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, Mark, MarkArray
-from trainmon.tails.steps import ranked_step_keys
+from trainmon.tails.steps import is_training_key, ranked_step_keys, says_eval
 
 _DECODER = json.JSONDecoder(parse_int=float, strict=False)
+_MOST_IN_POINT = 5  # a step and a value, its time, and what else a writer adds
 _BETWEEN = lazy(r"[\s,]*")
 _WHOLE = lazy(r"\s*-?\d+(?:\.0*)?\s*")
 
@@ -104,8 +107,50 @@ def records_by_step(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"step": float(step), **one} for step, one in document.items()]
 
 
+def frame_records(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a data frame that was written with its columns' names apart; none when the document is no such.
+
+    >>> frame_records({"columns": ["step", "loss"], "index": [0], "data": [[10, 2.5]]})
+    [{'step': 10, 'loss': 2.5}]
+    """
+    names, rows = document.get("columns"), document.get("data")
+    if not isinstance(names, list) or not isinstance(rows, list) or not all(isinstance(name, str) for name in names):
+        return []
+    if not names or not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return []
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _of_points(name: str, points: list[Any]) -> Series | None:
+    """The series that a list of ``{"step": 10, "value": 2.5}`` or of ``[10, 2.5]`` is; None when it is none."""
+    if is_record_list(points):
+        step = next(iter(ranked_step_keys(points[0])), None)
+        value = next((key for key in ("value", "val", "y") if key in points[0]), None)
+        if (
+            step is None
+            or value is None
+            or len(points[0]) > _MOST_IN_POINT
+            or not points[0].keys().isdisjoint(NAME_KEYS)
+        ):
+            return None
+        if not all(_is_number(point.get(step)) and value in point and _is_scalar(point[value]) for point in points):
+            return None
+        return Series(name, [point[value] for point in points], _floats([point[step] for point in points]))
+    if not (is_training_key(name) or says_eval(name)):
+        return None
+    if not all(isinstance(point, list) and len(point) == 2 and _is_number(point[0]) for point in points):
+        return None
+    steps = _floats([point[0] for point in points])
+    is_counted = all(a < b for a, b in pairwise(steps)) and all(step == step // 1 for step in steps)
+    if len(points) < 2 or not is_counted or not all(_is_scalar(point[1]) for point in points):
+        return None
+    return Series(name, [point[1] for point in points], steps)
+
+
 def _series(name: str, entry: Any) -> Series | None:
     if isinstance(entry, list):
+        if entry and isinstance(entry[0], dict | list):
+            return _of_points(name, entry)
         return (
             Series(name, entry)
             if len(entry) > 1 and all(map(_is_scalar, entry)) and any(map(_is_number, entry))
@@ -137,7 +182,9 @@ def _by_step(name: str, values: dict[str, Any]) -> Series | None:
 
 
 def _with_common_steps(found: list[Series]) -> list[Series]:
-    """Series by place get their steps from a list of steps of the same length beside them."""
+    """Series by place get their steps from a list of steps of the same length beside them, those of a data frame by
+    the numbers of its rows from its column of steps."""
+    found = _with_column_of_steps(found)
     by_place = {series.name: series for series in found if series.steps is None}
     out = []
     used: set[str] = set()
@@ -152,6 +199,17 @@ def _with_common_steps(found: list[Series]) -> list[Series]:
             used.add(keys[0])
             out.append(Series(series.name, series.values, _floats(by_place[keys[0]].values)))
     return [series for series in out if series.name not in used]
+
+
+def _with_column_of_steps(found: list[Series]) -> list[Series]:
+    by_row = {one.name: one for one in found if one.steps == list(range(len(one.values)))}
+    keys = ranked_step_keys(by_row)
+    if not keys or len(by_row) < 2 or len(by_row) < len(found):
+        return found
+    counted = by_row[keys[0]].values
+    if not all(map(_is_number, counted)) or any(len(one.values) != len(counted) for one in found):
+        return found
+    return [Series(one.name, one.values, _floats(counted)) for one in found if one.name != keys[0]]
 
 
 def _floats(values: list[Any]) -> list[float]:
