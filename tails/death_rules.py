@@ -20,7 +20,19 @@ _NAMES: Final = (
 # A number alone is the value of a metric: MeanSquaredError: 0.25
 _NO_METRIC: Final = r"(?![-+]?(?:\d+\.\d*|\.\d+|nan|inf)(?:e[-+]?\d+)?\s*(?:$|[,|%]))"
 # An exception as Python prints it, without the traceback before it: stderr was filtered, or a logger named it.
-EXCEPTION_TOKENS: Final = ("error", "exception", "stopiteration", "timeoutexpired")
+# Few lines hold a colon behind "error"; of names alone, those that are raised without a message.
+EXCEPTION_TOKENS: Final = (
+    *(
+        "error: ",
+        "exception: ",
+        "stopiteration",
+        "timeoutexpired: ",
+        "assertionerror",
+        "notimplementederror",
+        "keyerror",
+    ),
+    *("runtimeerror", "timeouterror", "recursionerror", "zerodivisionerror", "cancellederror", "brokenpipeerror"),
+)
 EXCEPTION: Final = lazy(rf"(?P<name>{_NAMES})(?:: {_NO_METRIC}|:?\s*$)")
 # Told by somebody who goes on.
 _WENT_ON: Final = (

@@ -60,7 +60,7 @@ RULES: tuple[Rule, ...] = (
         "out of memory|outofmemory|resource_exhausted",
         r"^(?:\w{1,40}\.){0,6}OutOfMemoryError(?:: (?=\S+ )|:?\s*$)|(?<=\S )(?:\w{1,40}\.){0,6}OutOfMemoryError: \S"
         r"|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
-        r"|RESOURCE_EXHAUSTED: .*(?:out of memory|allocat)|Out of memory error on [A-Z]PU",
+        r"|RESOURCE_EXHAUSTED: .{0,300}(?:out of memory|allocat)|Out of memory error on [A-Z]PU",
         unless=rf"{WENT_ON.pattern}"
         r"|\b(?:if|avoid\w{0,4}|prevent\w{0,4}|in case of|to (?:reduce|fix|handle)|when)\b.{0,80}\bout of memory",
     ),
