@@ -158,12 +158,14 @@ _WORDS = lazy(
     rb"|number of parameters|[Ll]oading checkpoint|tensor[-_ ]parallel|gradient_accumulation|Epoch \d+|\[rank ?\d+\]"
 )
 _JSON_LOSS = lazy(
-    rb'"[^"\n]{0,80}(?:loss|grad_norm|perplexity|\bppl\b|bpb)[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\{\s{0,9}"value"\s{0,9}:|[\[{"])?\s{0,40}[-\dnNI]'
+    rb'"[^"\n]{0,80}(?:loss|grad_norm|perplexity|\bppl\b|bpb)[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\{\s{0,9}"[^"\n]{1,40}"\s{0,9}:|[\[{"])?\s{0,40}[-\dnNI]'
     rb'|"(?:_?name|key|tag|metric(?:_?name)?)"[ \t]*:[ \t]*"[^"\n]{0,80}(?:loss|reward)|"log_history"[ \t\r\n]*:',
     re.IGNORECASE,
 )
 _JSON_COLUMN = lazy(  # a column or a series of its own: {"lm loss": {"values": ...}}, {"x": {"steps": [...]}}
-    rb'"[^"\n]{0,80}loss[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\[\s{0,40}[-\d]|\{\s{0,40}"(?:start_step|values|steps|\d))'
+    rb'"[^"\n]{0,80}loss[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\[\s{0,40}(?:\[\s{0,40})?[-\d]|\{\s{0,40}"(?:start_step|values|steps|\d)'
+    rb'|\[\s{0,40}\{\s{0,40}"(?:global_step|step|iter|iteration|epoch)")'
+    rb'|"columns"\s{0,9}:\s{0,9}\[[^\[\]]{0,2000}loss'
     rb'|"steps"\s{0,9}:\s{0,9}\[\s{0,40}\d|"system\.gpu[^"\n]{0,80}"\s{0,9}:\s{0,9}\d',
     re.IGNORECASE,
 )
@@ -171,10 +173,14 @@ _JSON_OTHER = lazy(
     rb'"[^"\n]{0,80}(?:reward|accuracy|_acc|learning_rate|\blr\b|kl)[^"\n]{0,60}"\s{0,9}:\s{0,9}[-\d]', re.I
 )
 _JSON_HINT = lazy(rb"loss|norm|perplexity|ppl|bpb|log_history|reward|acc|learning_rate|lr|kl", re.IGNORECASE)
-_JSON_STEP = lazy(rb'"[^"\n]{0,40}(?:step|iter|iteration|epoch|update)[^"\n]{0,20}"\s{0,9}:\s{0,9}\d', re.I)
+_JSON_STEP = lazy(
+    rb'"[^"\n]{0,40}(?:step|iter|iteration|epoch|update)[^"\n]{0,20}"\s{0,9}:\s{0,9}(?:\{\s{0,9}"\w{1,40}"\s{0,9}:\s{0,9})?\d',
+    re.I,
+)
 # MLflow's file of one metric: milliseconds, value, step.
 _BARE_ROWS = lazy(rb"(?:\d{13} " + _NUMBER + rb"\S{0,40} \d{1,12}\r?\n){1,3}", re.IGNORECASE)
 _TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE)
+_MOST_REMARKS = 50  # lines above a table's header
 _TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
 
 
@@ -247,7 +253,19 @@ def _json_shows(text: bytes) -> bool:
 
 
 def _table_shows(text: bytes) -> bool:
-    header, _, rest = text.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    rest = text.lstrip(b"\xef\xbb\xbf\r\n")
+    for _ in range(_MOST_REMARKS):
+        header, _, rest = rest.partition(b"\n")
+        is_remark = header.startswith((b"#", b"sep=", b'"sep='))
+        if not is_remark or not (b":" in header or b"=" in header):
+            if _is_table_header(header, rest):
+                return True
+            if not is_remark:
+                return False
+    return False
+
+
+def _is_table_header(header: bytes, rest: bytes) -> bool:
     if len(header) > 32768 or not any(mark in header for mark in b",;\t|"):
         return False
     has_step = _TABLE_STEP.search(header.strip()) is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import RunSnapshot
@@ -85,3 +87,20 @@ def test_states_of_checkpoints_beside_the_root_one_are_one_run(tmp_path: Path) -
         write(tmp_path / "out" / folder / "trainer_state.json", json.dumps({"log_history": history}))
     (run,) = judge([], cwd=tmp_path).runs
     assert values(run, LOSS) == [loss(step) for step in STEPS]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "# run: x\n# lr=0.1, step 3\nstep,loss\n1,2.5\n"),
+        ("a.csv", "sep=;\nstep;loss\n1;2,5\n"),
+        ("a.json", '{"loss": [[1, 2.5], [2, 2.25]]}'),
+        ("a.json", '{"loss": [{"step": 1, "value": 2.5}]}'),
+        ("a.json", '{"columns": ["step", "loss"], "data": [[1, 2.5], [2, 2.25]]}'),
+        ("a.jsonl", '{"step": {"global": 1}, "loss": {"train": 2.5}}\n'),
+    ],
+)
+def test_other_shapes_are_found_by_what_they_hold(tmp_path: Path, name: str, text: str) -> None:
+    write(tmp_path / name, text)
+    write(tmp_path / "data" / name, text.replace("loss", "name").replace("step", "page"))
+    assert runs_below(tmp_path) == [[name]]
