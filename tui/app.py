@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -71,6 +72,12 @@ def terminal_look() -> Look:
         has_few_colours(os.environ),
         no_colours="NO_COLOR" in os.environ,
     )
+
+
+def _answered() -> None:
+    """The answer to a key is drawn: whoever gave way to it goes on."""
+    KEYS.done()
+    gc.enable()
 
 
 class TrainmonApp(OpeningApp):
@@ -193,12 +200,15 @@ class TrainmonApp(OpeningApp):
             await super().on_event(event)
             return
         KEYS.ask()
+        gc.disable()  # a look for cycles can wait until the answer is drawn
         try:
             if not await self._act_on(event):
                 await super().on_event(event)
         finally:
             if self.screen_stack:
-                self.screen.call_after_refresh(KEYS.done)  # once the answer is drawn
+                self.screen.call_after_refresh(_answered)
+            else:
+                gc.enable()
 
     async def _act_on(self, event: events.Key) -> bool:
         """Does what the key means on a screen of ours; False where it is bound to nothing."""
@@ -281,6 +291,7 @@ class TrainmonApp(OpeningApp):
 
     def _tick(self) -> None:
         """Ages grow also when nothing comes, and what was told is told again."""
+        gc.enable()  # should an answer never be drawn
         self._say_trouble()
         if self.clock.monotonic() - self._began_s > _AWAITED_S:
             self.awaited = ""

@@ -123,9 +123,10 @@ def run_extra(run: RunSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     """Where there is room: what else to do, the last checkpoint, how many attempts, settings and their changes."""
     lines: list[Line] = []
     explained = " ".join(step.next.lower() for step in run.triage if step.explains)
-    if any(action.lower() not in explained for action in run.actions):  # else it stands right above
-        lines += [[], [Span("recommended", "heading")]]
-        for number, action in enumerate(run.actions, 1):
+    more = [action for action in run.actions if action.lower() not in explained]  # the others stand right above
+    if more:
+        lines += [[], [Span("also recommended" if len(more) < len(run.actions) else "recommended", "heading")]]
+        for number, action in enumerate(more, 1):
             for place, piece in enumerate(wrap(action, width - 3)):
                 lines.append([Span(f"{number}. " if place == 0 else "   ", "key"), Span(piece)])
     lines += [[], [Span("about this run", "heading")]]

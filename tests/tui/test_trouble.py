@@ -13,8 +13,9 @@ from trainmon.tui.glyphs import UNICODE
 from trainmon.tui.look import Look
 from trainmon.tui.order import ordered
 from trainmon.tui.row import explanation, row_of
-from trainmon.tui.run_lines import row_detail
+from trainmon.tui.run_lines import row_detail, run_extra
 from trainmon.tui.span import Line, width_of
+from trainmon.tui.step_detail import short_detail
 from trainmon.tui.trouble import found_words, trouble_words
 from trainmon.tui.widgets.fleet_table import FleetTable
 from trainmon.tui.widgets.panes import TextLines
@@ -104,3 +105,29 @@ async def test_a_short_list_shows_the_preview_instead() -> None:
         await pilot.pause()
         assert app.screen.query_one("#preview").display
         assert not app.screen.query_one("#detail").display
+
+
+@pytest.mark.parametrize("rows", [3, 4, 6, 8])
+@pytest.mark.parametrize("width", [28, 32, 54])
+def test_what_to_do_is_seen_however_long_what_was_found_is(rows: int, width: int) -> None:
+    step = explanation(troubled()[0])
+    assert step is not None
+    long = replace(
+        step, what="the loss is NaN since step 3083, " * 8, next="stop and go back to a checkpoint", explains=False
+    )
+    lines = [text(line) for line in short_detail(long, width, rows, "…")][:rows]
+    assert any(line.startswith("next  stop") for line in lines)
+    assert lines[0].startswith("what  the loss is NaN")
+    assert all(len(line) <= width for line in lines)
+
+
+def test_what_stands_above_is_not_recommended_again() -> None:
+    run = troubled()[0]
+    why = next(step for step in run.triage if step.explains)
+    told = replace(run, actions=(why.next, "log the gradient norm"))
+    lines = [text(line) for line in run_extra(told, 60, UNICODE)]
+    assert "also recommended" in lines
+    assert not any(why.next.split(",")[0] in line for line in lines)
+    assert "recommended" not in " ".join(
+        text(line) for line in run_extra(replace(run, actions=(why.next,)), 60, UNICODE)
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 
 from textual.strip import Strip
 
@@ -13,6 +12,7 @@ from trainmon.tails.status import LogLine
 from trainmon.tui import numbers
 from trainmon.tui.columns import VERDICT_STYLES
 from trainmon.tui.span import Line, Span, fit, wrap
+from trainmon.tui.step_detail import short_detail, step_detail
 from trainmon.tui.widgets.flat import FlatWidget
 from trainmon.tui.widgets.lines import LineList, look_of
 
@@ -157,22 +157,11 @@ class TriagePane(LineList):
             return super().render_line(y)
         room = self.size.height - 1 - self.count - 1
         lines = step_detail(self.current, width - 2) if self.detail_shown else []
-        if len(lines) > room:  # what to do comes before why
-            lines = step_detail(replace(self.current, why=""), width - 2)
+        if len(lines) > room:
+            lines = short_detail(self.current, width - 2, room, look_of(self).glyphs.ellipsis)
         lines += self.extra
         line = lines[below] if below < len(lines) else []
         return look_of(self).strip([Span(" "), *line], width)
-
-
-def step_detail(step: TriageStep, width: int) -> list[Line]:
-    """What, why and what next of one step, wrapped."""
-    lines: list[Line] = []
-    for label, text, style in (("what", step.what, "text"), ("why", step.why, "muted"), ("next", step.next, "value")):
-        for place, piece in enumerate(wrap(text, width - 6)):
-            lines.append([Span(f"{label if place == 0 else '':<5} ", "key"), Span(piece, style)])
-    if step.explains:
-        lines.append([Span("the walk stops here: first cause", "faint")])
-    return lines
 
 
 _SHORT = {"gradients": "grad", "step_time": "time", "memory": "mem"}
