@@ -42,6 +42,7 @@ _PREFIX = lazy(
     r"(?![^\]]*\b(?:loss|step|iter|epoch))(?: [\w.:/,-]{1,60}){2,8}\](?=\s)"
     rf"|\[?(?P<naive>{_NAIVE})(?: [\w.-]+(?=\]))?(?: (?:UTC|GMT))?\]?(?=[\s:,|\[-]|$)"
     rf"|\((?P<naive2>{_NAIVE})\)"
+    rf"|\[(?P<colons>\d{{4}}-\d\d-\d\d:\d\d:\d\d:\d\d):{_LEVEL}:[\w.]+(?::\w+)?\]"  # [2025-03-04:10:00:00:INFO:a.b:c]
     rf"|\[?(?P<us>{_US})\]?(?=\s|$)"
     rf"|\[?(?P<month>{_MONTH})\]?(?=\s|$)"
     rf"|\[?(?P<ctime>{_CTIME})\]?(?=[\s\[:]|$)"
@@ -67,7 +68,7 @@ _PREFIX = lazy(
     r"|\[[-\w./]+:\d+(?::\w+)?\](?: ?:)?"  # [logging.py:96:log_dist]
     r"|\([\w./-]+ \d+\):"  # (main.py 506):
     r"|[\w./]+\.py:\d+(?=\s*[-|\]:\s])"
-    r"|\[titan\]|\[Primus[:\w]*\]"
+    r"|DLL(?=\s\d{4}-\d\d-\d\d)|\[titan\]|\[Primus[:\w]*\]"
     r"|-\s*(?P<names>\d+:\d\d:\d\d|[\w.]+(?:\s+-\s+[\w.]+)*)\s+-(?=\s)"  # - root -, - 0:00:45 -
     r"|\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:"
     r"|(?:::|[-|:])(?=\s)"
@@ -223,6 +224,7 @@ _DATE_STARTS = frozenset(
 _FORMATS = {
     "month": "%d-%b-%Y %H:%M:%S",
     "compact": "%Y%m%d %H:%M:%S",
+    "colons": "%Y-%m-%d:%H:%M:%S",
 }
 _ZONE_NAME = lazy(r" [A-Z]{3,4}(?= \d{4}$)")
 
@@ -243,7 +245,22 @@ def _us_format(text: str) -> str:
 
 _TIME_GROUPS = frozenset(
     (
-        *("zoned", "naive", "naive2", "naive3", "hf", "hf2", "nemo", "short", "us", "month", "ctime", "syslog", "unix"),
+        *(
+            "zoned",
+            "naive",
+            "naive2",
+            "naive3",
+            "colons",
+            "hf",
+            "hf2",
+            "nemo",
+            "short",
+            "us",
+            "month",
+            "ctime",
+            "syslog",
+            "unix",
+        ),
         *("compact", "glog", "clock"),
     )
 )

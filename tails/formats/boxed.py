@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from trainmon.tails.formats.flat import METRIC
 from trainmon.tails.formats.line import Dialect, Line
@@ -15,6 +16,12 @@ _RULE = re.compile(r"\s*[-+=─━┌┐└┘├┤┬┴┼╭╮╰╯┏┓�
 _INNER = re.compile(r"\s*\+[-+=]+\+\s*|\s*[├╞┝┠┣╠┡].*")  # a rule that may stand between two rows
 _MEASURED = frozenset(("rollout/", "time/", "train/", "eval/"))  # headings of what is measured, whatever it is
 _ROW = re.compile(r"[|│┃]?(?P<key>[^|│┃]{1,120}?)\s*[|│┃](?P<value>[^|│┃]{0,120})[|│┃]?\s*")
+# A panel of rich: its title in the rule over it, and a name and a value in each line.
+_TITLED = re.compile(r"\s*[╭┌┏╔][─━═ ]{2,}(?P<title>[^─━═╭╮┌┐]{3,80}?)[─━═ ]{2,}[╮┐┓╗]\s*")
+_PANEL_ROW = re.compile(
+    r"\s*[|│┃║]\s*(?P<key>[A-Za-z][\w /.()%@-]{0,60}?)(?:\s{2,40}|\s?[:=]\s{0,40})(?P<value>[^\s|│┃║]{1,40})"
+    r"\s*[|│┃║]\s*"
+)
 _NUMBER = re.compile(NUMBER)
 _NAMED = re.compile(
     r"(?:.*\b)?(?:step|iteration)\s?[:#=]?\s?(?P<step>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?"
@@ -67,10 +74,15 @@ class Boxed(Dialect):
                 return True
             self._begin(line, sink)
             return True
+        titled = _TITLED.fullmatch(text) if len(text) <= _LONGEST_ROW else None
+        if titled is not None:
+            self._look_for_step(replace(line, text=titled["title"].strip(), _scan=None), sink)
+            self._begin(line, sink)
+            return True
         if self._rows is None:
             self._look_for_step(line, sink)
             return False
-        match = _ROW.fullmatch(text) if len(text) <= _LONGEST_ROW else None
+        match = (_PANEL_ROW.fullmatch(text) or _ROW.fullmatch(text)) if len(text) <= _LONGEST_ROW else None
         if match is None or len(self._rows) >= _MOST_ROWS:
             if self._is_ruled:
                 self.flush(sink)
@@ -114,7 +126,7 @@ class Boxed(Dialect):
             return
         step = step_key_of(rows)
         named = self._named
-        if step is None and named is not None and 0 < line.line_no - named[2] <= _NEAR:
+        if step is None and named is not None and 0 <= line.line_no - named[2] <= _NEAR:
             sink.emit(Reading(rows, named[0], "step", named[1], dialect=self.name), line)
             return
         step = step or next(iter(ranked_step_keys(rows)), None)

@@ -38,6 +38,8 @@ _STEP_BEFORE = re.compile(
     r"(?:\s*/\s*(\d+))?[\s\])\]:,|>-]*$",
     re.I,
 )
+# Epoch and step in a list: ``"step": [0, 120]``.
+_STEP_LIST = re.compile(r"['\"](?:global_)?step['\"]\s*:\s*\[\s*(?:(\d{1,9})\s*,\s*)?(\d{1,12})\s*\]")
 _NO_NUMBER = re.compile(r"['\"]\s*:\s*(?:True|False|None|true|false|null|[{\[]|['\"](?![-+\d.]|nan|inf))")
 _FEW_OTHERS = 3
 _SETTINGS_WITHIN = 200_000
@@ -128,6 +130,10 @@ class DictLine(Dialect):
         announced = sink.announced
         if reading.step is None and announced is not None and 0 < line.line_no - announced[2] <= _BELOW:
             reading.step, reading.total, reading.step_key = announced[0], announced[1], "step"
+        listed = _STEP_LIST.search(text, start) if reading.step is None else None
+        if listed is not None:
+            reading.step, reading.step_key = float(listed[2]), "step"
+            reading.epoch = float(listed[1]) if listed[1] else None
         if reading.step is not None:
             bar = sink.bar
             if bar is not None and reading.total is None and bar.total > 0 and abs(bar.n - reading.step) <= 1:

@@ -53,15 +53,20 @@ _BRACKETED = re.compile(
     re.IGNORECASE,
 )
 # Epoch and batch in one bracket: ``[3,  2000] loss: 2.5``; and a place that no word names: ``67/446 (epoch 0), loss``.
-_PAIRED = re.compile(r"\s{0,8}\[\s{0,8}(\d{1,6}),\s{1,8}(\d{1,9})\](?=[\s:])")
+_PAIRED = re.compile(r"\s{0,8}[\[(]\s{0,8}(\d{1,6}),\s{1,8}(\d{1,9})[\])](?=[\s:])")
 # The step before a bar, and epoch and batch with nothing about them: ``490 | loss 5.75``, ``12 154 Loss=2.5``.
 _BARRED = re.compile(r"\s{0,8}(\d{1,9})\s{1,4}\|\s{1,4}(?=[A-Za-z])")
 _TWO_NUMBERS = re.compile(r"\s{0,8}(\d{1,6})\s{1,4}(\d{1,9})\s{1,4}(?=[A-Za-z]\w{0,30}\s?[=:])")
 _COUNT = r"\d{1,3}(?:,\d{3}){1,3}|\d{1,9}(?:\.\d{1,3})?[kKM]?"
 _LEADING = re.compile(rf"\s{{0,8}}\[?\s{{0,8}}({_COUNT})\s?/\s?({_COUNT})\s?\]?" r"(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
+# The step between the loss and its value: ``Train loss 10 2.5 Grad Norm 1.2``.
+_LOSS_STEP = re.compile(
+    r"\s{0,8}((?:train|training|validation|valid|val|test|eval)[ _]loss)\s(\d{1,9})\s{1,4}(\d{1,9}\.\d{1,12})(?=\s|$)",
+    re.I,
+)
 # The set and the epoch: ``train (3/10) loss: 2.5 | acc: 0.5``.
 _OF_EPOCH = re.compile(
-    r"\s{0,8}(?:train(?:ing)?|val(?:id(?:ation)?)?|test|dev) \((\d{1,6})/(\d{1,6})\):?\s+(?=[A-Za-z][\w/]{0,60}\s?[:=])",
+    r"\s{0,8}(?:train(?:ing)?|val(?:id(?:ation)?)?|test|dev) \((\d{1,6})/(\d{1,6})\):?\s+(?=[A-Za-z][\w/]*\s?[:=])",
     re.IGNORECASE,
 )
 # The process among the pairs: ``rank 2``, ``Device=xla:0/3``.
@@ -73,6 +78,7 @@ _OF_CAPACITY = re.compile(r"\([KMGT]i?B\)$|mem(?:ory)?\b", re.IGNORECASE)  # Pea
 _EPOCH_NAME = re.compile(r"(?:(?:train|training|eval|val|valid|validation|test)[ _]?)?epoch", re.IGNORECASE)
 _ROUND = re.compile(r"(?:episode|round|generation|game|rollout|cycle)", re.IGNORECASE)  # what counts where no step does
 _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
+_OF_STEPS = re.compile(r" (?:steps|iterations|iters|updates)\b", re.IGNORECASE)  # Progress: 10/600 steps
 _INTEGER = re.compile(r"\d+")
 _RESULTS = re.compile(r"Saving dict for global step")  # what tf.estimator measured on held-out data
 _GLOBAL_STEP = re.compile(r"global[_ ]step|num_updates", re.IGNORECASE)
@@ -193,6 +199,8 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
         step = pairs[0]  # "Batch 3/100: loss 2.5"
     if step is None and epoch is None and pairs and _ROUND.fullmatch(pairs[0].key) and not pairs[0].prose:
         step = pairs[0] if _INTEGER.fullmatch(text, pairs[0].start, pairs[0].end) else None
+    if step is None and epoch is None:
+        step = next((pair for pair in first if pair.slash is not None and _OF_STEPS.match(text, pair.slash[1])), None)
     if step is None:
         return None
     rest: list[Pair] = []
@@ -233,6 +241,11 @@ def _leading_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]]) 
     if match is not None:
         rest = [pair for pair in pairs if pair.start >= match.end()]
         return Shape(fields_of(rest, others), others, match.span(2), "batch", epoch=match.span(1))
+    match = _LOSS_STEP.match(text)
+    if match is not None:
+        rest = [pair for pair in pairs if pair.start >= match.end()]
+        fields = [(match[1], match.span(3)), *fields_of(rest, others)]
+        return Shape(fields, others, match.span(2), "step")
     match = _OF_EPOCH.match(text)
     if match is not None:
         rest = [pair for pair in pairs if pair.start >= match.end()]

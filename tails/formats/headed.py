@@ -13,7 +13,8 @@ from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.quick_dataclass import dataclass
 
 _HEADING = re.compile(
-    r"[\W_]{0,120}(?:(?:(?P<eval2>eval|evaluation|validation|test)[ _])?(?:[a-z]{2,20}[ _]){0,3}"
+    r"[\W_]{0,120}(?:\w{1,40}\]\s?[-:]?\s{1,4}(?:metrics?|results?|stats)\s)?"
+    r"(?:(?:(?P<eval2>eval|evaluation|validation|test)[ _])?(?:[a-z]{2,20}[ _]){0,3}"
     r"(?:metrics?|values|results?|stats|summary|scalars|losses)[ _](?:values[ _])?(?:at|for|of|after|on|in)[ _])?"
     r"(?:(?P<eval>eval|validation|test)[ _])?(?:(?:learning|training|train|global|optimi[sz]er)[ _])?"
     r"(?P<key>step|iteration|iter|update|epoch)\s*[:#=]?\s*\[?(?P<step>\d+)(?:\s*(?:/|of)\s*(?P<total>\d+))?[\W_]{0,120}",

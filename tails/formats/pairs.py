@@ -19,7 +19,9 @@ _NOT_A_VALUE = (
     r"(?:rs?|ours?)?,? ?\d+ ?m(?:ins?)?(?:,? ?\d+ ?s(?:ecs?)?)?\b"
     r"|\d+ ?m(?:in)? ?\d+ ?s(?:ec)?\b|\d+(?::\d\d)+(?:[.,]\d+)?|\d{4}-\d\d-\d\d|\d+\.\d+\.\d+[\w.]*|0x[0-9a-fA-F]+"
 )
-_NO_VALUE = r"(?:(?<=[:=])|(?<=[:=] )|(?<=[:=]  ))--?(?=[,|;)\]]|$| (?! {0,4}[-+.\d]))|(?<=[a-z] )--?(?=\s{0,4}(?:[|,]|$))"
+_NO_VALUE = (
+    r"(?:(?<=[:=])|(?<=[:=] )|(?<=[:=]  ))--?(?=[,|;)\]]|$| (?! {0,4}[-+.\d]))|(?<=[a-z] )--?(?=\s{0,4}(?:[|,]|$))"
+)
 _TOKEN = re.compile(
     rf"(?:(?<![\w.@#])|(?<=\A[@#]))(?<!\w[-+])(?<!cuda:)(?<![nx]pu:)(?:(?P<other>{_NOT_A_VALUE})|(?P<number>{NUMBER}|{_NO_VALUE}))"
 )
@@ -333,6 +335,8 @@ def scan(text: str) -> Scan:
         text = _NUMBER_SIGN.sub(r"\1\2 ", text)  # "update #12": as long as before, so that places stay
     if "`" in text:
         text = text.replace("`", " ")
+    if "... (" in text:
+        text = text.replace("... (", ":    ")  # Step... (10 | Loss: 2.5)
     turned = values_first(text)
     if turned is None:
         return _Scanner(text).scan()

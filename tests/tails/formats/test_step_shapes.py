@@ -114,3 +114,36 @@ def test_a_record_of_six_megabytes_is_kept_by_its_head_and_counted() -> None:
     assert process_time() - began < 5
     assert values(parsed, "loss") == LOSSES
     assert parsed.unreadable == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "total"),
+    [
+        ("DLL 2025-03-04 10:00:00.123456 - (0, {at}) loss : {loss} train_perf : 123.4 ", None),
+        ('DLLL {{"timestamp": "1741082400.1", "type": "LOG", "step": [0, {at}], "data": {{"loss": {loss}}}}}', None),
+        (
+            "[2025-03-04:10:00:00:INFO:a.b:c] Epoch[0] Batch [{at}]\tSpeed: 12.5 samples/sec\tloss={loss}",
+            None,
+        ),
+        ("Step... ({at} | loss: {loss}, Learning Rate: 9.9e-05)", None),
+        ("Progress: {at}/60 steps | loss: {loss} | gnorm: 1.5", 60),
+        (
+            "╭──────── Step {at} ────────╮\n│ loss       {loss}   │\n│ grad_norm  1.5  │\n╰───────────────╯",
+            None,
+        ),
+        (
+            "=== [GlobalReducer] - METRICS STEP {at} ===\n  loss: {loss}\n  grad_norm: 1.5\n=====",
+            None,
+        ),
+    ],
+)
+def test_steps_in_the_words_of_more_trainers(form: str, total: int | None) -> None:
+    parsed = read(log(form))
+    assert values(parsed, "loss") == LOSSES
+    assert fact(parsed, "total_steps") == total
+
+
+def test_the_number_between_a_loss_and_its_value_is_the_step() -> None:
+    parsed = read(log("Train loss {at} {loss:.6f} Grad Norm 1.250000 1.23s/it"))
+    assert values(parsed, "Train loss") == LOSSES
+    assert values(parsed, "Grad Norm") == [(at, 1.25) for at, _ in LOSSES]
