@@ -24,6 +24,7 @@ class Flow:
     """Shares the window out. `rate`: bytes a second that history may take, None for what the link gives."""
 
     def __init__(self, rate: int | None = None) -> None:
+        self.most_bytes = MOST_BYTES
         self._limit = rate
         self._rate = _FIRST_RATE
         self._measured_at = 0.0
@@ -48,7 +49,7 @@ class Flow:
         if not behind:
             return
         # Twice what came: else a link that could give more would never show it.
-        window = min(max(2 * self._rate * DELAY_S, LEAST_BYTES), MOST_BYTES)
+        window = min(max(2 * self._rate * DELAY_S, LEAST_BYTES), self.most_bytes)
         each = max(int(window) // len(behind), 4096)
         allowance = None if self._limit is None else max(int(self._limit * passed_s) // len(behind), 1)
         for file in known:

@@ -18,14 +18,14 @@ from trainmon.tails.ssh.address import Address
 from trainmon.tails.ssh.answer import Entry, Piece
 from trainmon.tails.ssh.ask import Ask, AskListing, AskPiece, HostDownError
 from trainmon.tails.ssh.command import START_THERE
-from trainmon.tails.ssh.flow import Flow
+from trainmon.tails.ssh.flow import MOST_BYTES, Flow
 from trainmon.tails.ssh.frame import BadAnswer, Frame
 from trainmon.tails.ssh.in_turn import MOST_PIECES, MOST_SMALL, InTurn
 from trainmon.tails.ssh.link import READY_WITHIN_S, Link, LinkLostError
 from trainmon.tails.ssh.master import Master
 from trainmon.tails.ssh.older import OlderFile
 from trainmon.tails.ssh.remote_file import Question, RemoteFile
-from trainmon.tails.ssh.shell_side import ShellSide
+from trainmon.tails.ssh.shell_side import WINDOW_BYTES, ShellSide
 from trainmon.tails.ssh.side import PythonSide, Side
 from trainmon.tails.text import printable
 
@@ -225,6 +225,7 @@ class Host:
             PythonSide(send, self._files) if link.side == "python" else ShellSide(send, self._files, self.clock)
         )
         self.side = link.side
+        self._flow.most_bytes = WINDOW_BYTES if link.side == "shell" else MOST_BYTES
         self.connections += 1
         self._connected_at = self.clock.monotonic()
         # Once it is known how long a connection takes, one that hangs is told sooner.

@@ -12,6 +12,7 @@ from trainmon.tails.ssh.frame import POURED, BadAnswer, Frame
 
 Then = Callable[[Piece, list[bytes]], None]
 
+FIRST_BYTES = 4096  # the first piece has at least so many, if there are: what shows whether the file goes on
 _FIRST = 0x40000000  # their numbers begin behind this
 
 
@@ -50,7 +51,10 @@ class Parts:
             asked.left -= len(frame.payload)
             if asked.left < 0:
                 raise BadAnswer("it sent more bytes of a file than were asked for")
-            asked.pieces.append(frame.payload)
+            if asked.pieces and len(asked.pieces[0]) < FIRST_BYTES:
+                asked.pieces[0] += frame.payload
+            else:
+                asked.pieces.append(frame.payload)
         elif frame.kind == "K":
             asked.head = piece_of(frame.payload)
             if asked.head.error or not asked.head.status or not stat.S_ISREG(asked.head.status.mode or 0):

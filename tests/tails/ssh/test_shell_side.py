@@ -117,21 +117,26 @@ def test_what_was_put_off_while_a_mount_hung_is_asked_for_when_it_answers(there:
     assert there.asked() != []
 
 
-def test_a_part_in_pieces_is_taken_when_its_end_says_that_the_file_stayed(there: Dialogue) -> None:
-    there.file.set_window(1 << 20)
-    there.content += bytes(range(256)) * 2000
+@pytest.mark.parametrize("size", [100_000, 4096, 1023, 1])
+def test_a_part_in_pieces_is_taken_when_its_end_says_that_the_file_stayed(there: Dialogue, size: int) -> None:
+    there.content += b"#" * 2000
     there.tell(mtime=1)
+    there.answer()
+    assert there.given() == b"#" * 2000
+    there.file.set_window(1 << 20)
+    there.content += bytes(range(256)) * 200
+    there.tell(mtime=2)
     [(number, offset, length)] = there.asked()
     wanted = there.content[offset : offset + length]
-    for begin in range(0, length, 100_000):
-        there.take("P", number, wanted[begin : begin + 100_000])
+    there.take("P", number, b"")  # a header that came alone
+    for begin in range(0, length, size):
+        there.take("P", number, wanted[begin : begin + size])
     assert there.given() == b""
-    there.take("k", number, there.status(mtime=1))
+    there.take("k", number, there.status(mtime=2))
     there.answer()
-    got = b""
-    while piece := there.file.take(70_000)[0]:
-        got += piece
-    assert b"one\n" + got == there.content
+    data, _, events, _ = there.file.take(1 << 20)
+    assert b"one\n" + b"#" * 2000 + data == there.content
+    assert not events
 
 
 @pytest.mark.parametrize("change", [-1, 1])
