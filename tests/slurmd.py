@@ -97,7 +97,7 @@ class Cluster:
         folder: Path,
         *,
         with_dbd: bool = True,
-        min_job_age_s: int = 300,
+        min_job_age_s: int = 3600,  # a slow machine looks late
         nodes: Sequence[str] = (),
         more: str = "",
     ) -> None:

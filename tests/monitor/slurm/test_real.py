@@ -81,7 +81,7 @@ def jobs(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     submit("cancel", train(1, 5000, 0.05))
     submit("array", train(1, 200, 0.001), "--array=1-2%2")
     submit("held", "true", "--hold")
-    submit("odd", "sleep 60", "-J", "two\nlines | \x1b[31mred", "-o", "odd-%j.log")
+    submit("odd", "sleep 3000", "-J", "two\nlines | \x1b[31mred", "-o", "odd-%j.log")
     again = f'if [ "$SLURM_RESTART_COUNT" ]; then {train(41, 2000, 0.3)}; else {train(1, 60, 0.005)}; sleep 99; fi'
     submit("requeue", again, "--open-mode=append")
     for name in ("limit", "cancel", "requeue"):
