@@ -27,6 +27,7 @@ from trainmon.monitor.series import SeriesStore
 from trainmon.monitor.setting_changes import SettingChanges
 from trainmon.monitor.tally import StepTally
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.give_way import KEYS
 from trainmon.tails.record import Fact, FloatArray, Note
 
 FrameListener = Callable[[Frame], None]
@@ -171,6 +172,7 @@ class Core:
             listener(frame)
         frame = self.derivation.apply(frame)
         for detector in tuple(self.detectors):
+            KEYS.give()  # all of them together may take longer than a key should wait
             self._hear(detector, detector.update, frame)
         for score in self.scores:
             score.add(frame)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
+from textual import events
 
 from tests.tui.driver import make_app
 from trainmon.tui import answer
@@ -29,3 +32,25 @@ async def test_a_key_is_answered(monkeypatch: pytest.MonkeyPatch, slow: str, mos
         await pilot.press("j", "j", "j")
         await pilot.pause(1.2)
         assert len(drawn) <= 3 * most, "keys in a row share their frames"
+
+
+async def test_no_look_for_cycles_comes_between_a_key_and_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make_app()
+    seen: list[bool] = []
+    act = app._act_on
+
+    async def acting(event: events.Key) -> bool:
+        seen.append(gc.isenabled())
+        return await act(event)
+
+    monkeypatch.setattr(app, "_act_on", acting)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for key in ("enter", "escape", "j"):
+            await pilot.press(key)
+            await pilot.pause(0.5)
+            assert gc.isenabled(), "once it is drawn, they go on"
+        gc.disable()
+        app._tick()
+        assert gc.isenabled(), "and so they do where it is never drawn"
+    assert seen == [False] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -164,6 +165,7 @@ def show(
     def make() -> Monitor:
         from trainmon.monitor.session import Monitor  # as much code again as the screens: they are painted before it
 
+        gc.freeze()  # what was imported stays; each look at all objects would go through it and hold up all threads
         wanted = jobs() if jobs is not None else None
         return Monitor(targets, cwd=cwd, limits=limits, stdin_fd=stdin_fd, jobs=wanted, previews=True)
 
