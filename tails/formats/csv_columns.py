@@ -16,6 +16,7 @@ _NULLS = frozenset(("None", "null", "NULL", "none", "<NA>", "NA", "N/A", "n/a", 
 _ABSENT = frozenset(("-", "--", "—", "."))  # how tables fill a cell that has no value
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _POINTS_BETWEEN_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:[.'\s]\d{3})+,\d+")
+_MINUS = "\N{MINUS SIGN}"
 _BETWEEN = re.compile(r"[.'\s]")
 
 SAYS_NOTHING = frozenset(("", *_NULLS, *_ABSENT))
@@ -39,6 +40,8 @@ def number_of(text: str, *, decimal_comma: bool = True) -> float | None:
     except ValueError:
         if text in _NULLS:
             return None
+        if _MINUS in text:
+            return number_of(text.replace(_MINUS, "-"), decimal_comma=decimal_comma)
         if "," in text:
             return _with_commas(text, decimal_comma=decimal_comma)
         if (odd := c_runtime_number(text)) is not None:

@@ -19,6 +19,9 @@ _LABELS = word_set(
 )
 _MEASURES = word_set("loss losses nll ppl perplexity accuracy acc bpb")
 _SPLITS = word_set("train training val valid validation test testing eval dev")
+# Names so plain that a line of them is a header though nothing follows.
+_BARE_NAME = re.compile(r"[A-Za-z_][\w ./()%-]{0,79}")
+_HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 INDEX = "index"
 _TYPE_OF_NAME = ("metric_type", "metric.context", "group", "category")
 
@@ -131,7 +134,7 @@ def metric_of_file(source: str) -> str | None:
     stem = re.split(r"[/\\]", source)[-1]
     stem = re.sub(r"\.(?:csv|tsv|txt|log|json)$", "", stem)
     name = stem.rpartition("-tag-")[2]
-    return name if is_training_key(name) or (says_eval(name) and not words_of(name).isdisjoint(_MEASURES)) else None
+    return name if names_metric(name) else None
 
 
 def metric_of_place(source: str) -> str:
@@ -142,6 +145,21 @@ def metric_of_place(source: str) -> str:
     """
     _, between, name = source.replace("\\", "/").rpartition("/metrics/")
     return name if between else metric_of_file(source) or "value"
+
+
+def names_metric(name: str) -> bool:
+    """Whether a column is a loss, or another measure, of training or held-out data.
+
+    >>> names_metric("train_loss"), names_metric("val_acc"), names_metric("note")
+    (True, True, False)
+    """
+    return is_training_key(name) or (says_eval(name) and not words_of(name).isdisjoint(_MEASURES))
+
+
+def are_plain(names: list[str]) -> bool:
+    """Whether these can be nothing but a header: bare names, among them one that trainers write."""
+    known = any(step_rank(name) is not None or is_training_key(name) for name in names)
+    return known and all(not name or (_BARE_NAME.fullmatch(name) and not _HOLDS_VALUE.search(name)) for name in names)
 
 
 def looks_like_header(fields: list[str]) -> bool:

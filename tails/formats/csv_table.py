@@ -13,7 +13,15 @@ import numpy as np
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.bulk import Bulk, Rows
 from trainmon.tails.formats.csv_columns import SAYS_NOTHING, column_of, number_of
-from trainmon.tails.formats.csv_header import Header, is_number, looks_like_header, metric_of_place, named_by_file
+from trainmon.tails.formats.csv_header import (
+    Header,
+    are_plain,
+    is_number,
+    looks_like_header,
+    metric_of_place,
+    named_by_file,
+    names_metric,
+)
 from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
@@ -26,15 +34,12 @@ from trainmon.tails.formats.run_split import LOOK_AHEAD
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.formats.torn import Torn
 from trainmon.tails.record import NoteKind, Parsed
-from trainmon.tails.steps import WEAK_RANK, is_training_key, step_key_of, step_rank
+from trainmon.tails.steps import WEAK_RANK, step_key_of, step_rank
 
 _BOM = b"\xef\xbb\xbf"
 _SETTLE_ROWS = 64  # rows in which a step may show; a table's columns do not change
 _BATCH = 4096
 _SNIFFED_LINES = 50
-# Names so plain that a line of them is a header though nothing follows.
-_BARE_NAME = re.compile(r"[A-Za-z_][\w ./()%-]{0,79}")
-_HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 
 # MLflow's file of one metric has no header: milliseconds, value, step.
 _BARE_ROW = re.compile(rf"\d{{13}} (?:{NUMBER}) \d{{1,12}}")
@@ -90,8 +95,8 @@ class CsvTable(LineFormat):
             lines = [line for line in records_in(text, delimiter) if line.strip() and not is_comment(line)]
         rows = [split(line, delimiter) for line in lines[1 : _SNIFFED_LINES + 1]]
         if not rows:
-            return 0.5 if _are_plain(names) and delimiter != "|" else 0.0
-        may_be_ragged = _are_plain(names)
+            return 0.5 if are_plain(names) and delimiter != "|" else 0.0
+        may_be_ragged = are_plain(names)
         fit = sum(1 for row in rows if _fits(row, len(names), may_be_ragged))
         return 0.85 * fit / len(rows) if fit * 10 >= len(rows) * 6 else 0.0
 
@@ -146,7 +151,8 @@ class CsvTable(LineFormat):
         elif self._is_new_header(fields):
             self._give_up_long()
             self._flush(final=True)
-            self._say(NoteKind.LAUNCH, "a new header", offset, line_no)
+            if self._shares_columns(fields):  # else it is another table of the same run
+                self._say(NoteKind.LAUNCH, "a new header", offset, line_no)
             self._fields = fields
             self._begin(Header.of(named_by_file(fields, self.source)))
         elif len(fields) > width:
@@ -200,11 +206,14 @@ class CsvTable(LineFormat):
         return Header.of(named_by_file(self._fields, self.source))
 
     def _is_new_header(self, fields: list[str]) -> bool:
-        return (
-            looks_like_header(fields)
-            and all(fields)
-            and len(set(fields) & set(self._fields)) >= max(2, len(self._fields) // 3)
-        )
+        """Whether a row names columns: most of those that are known, or a step and a metric."""
+        if not looks_like_header(fields) or not all(fields):
+            return False
+        has_step = any(step_rank(field) is not None for field in fields)
+        return self._shares_columns(fields) or (has_step and are_plain(fields) and any(map(names_metric, fields)))
+
+    def _shares_columns(self, fields: list[str]) -> bool:
+        return len(set(fields) & set(self._fields)) >= max(2, len(self._fields) // 3)
 
     def _begin(self, header: Header | None, names: list[str] | None = None) -> None:
         """Rows from here on stand under `header`; `names`: its columns, where they are more than were named."""
@@ -349,12 +358,6 @@ class CsvTable(LineFormat):
 
 def _nan_if_none(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def _are_plain(names: list[str]) -> bool:
-    """Whether these can be nothing but a header: bare names, among them one that trainers write."""
-    known = any(step_rank(name) is not None or is_training_key(name) for name in names)
-    return known and all(not name or (_BARE_NAME.fullmatch(name) and not _HOLDS_VALUE.search(name)) for name in names)
 
 
 def _fits(row: list[str], count: int, may_be_ragged: bool) -> bool:

@@ -53,3 +53,18 @@ def test_thousands_in_quotes_between_commas() -> None:
     parsed = read('step,loss,tokens\n"1,000",2.5,"1,234,567"\n"2,000","2,5","12,345.5"\n')
     assert steps(parsed) == [1000, 2000]
     assert (column(parsed, "tokens"), column(parsed, "loss")) == ([1234567, 12345.5], [2.5, 2.5])
+
+
+def test_a_minus_sign_of_typesetters_is_one() -> None:
+    assert column(read("step,loss\n1,\N{MINUS SIGN}2.5\n2,2.25\n"), "loss") == [-2.5, 2.25]
+
+
+def test_a_second_table_of_other_columns_is_no_more_of_the_first() -> None:
+    parsed = read("epoch,train_loss\n1,2.5\n2,2.25\n\nepoch,val_loss\n1,2.75\n2,2.5\n")
+    assert (column(parsed, "train_loss"), column(parsed, "val_loss")) == ([2.5, 2.25], [2.75, 2.5])
+    assert not parsed.notes
+
+
+def test_what_stands_above_the_header_is_no_header() -> None:
+    parsed = read("run_name,foo\nstep,loss\n1,2.5\n2,2.25\n3,2.0\n")
+    assert (steps(parsed), column(parsed, "loss")) == ([1, 2, 3], [2.5, 2.25, 2.0])
