@@ -22,9 +22,9 @@ _NO_SAVE = (
 # Tried in order; every rule that fits gives a note, but a line gives only one of a kind.
 RULES: tuple[Rule, ...] = (
     _rule(
-        _K.TIME_LIMIT,  # Slurm; LSF; PBS
-        "due to time limit|term_runlimit|job killed: walltime",
-        r"DUE TO TIME LIMIT|\bTERM_RUNLIMIT\b|job killed: walltime",
+        _K.TIME_LIMIT,  # Slurm; LSF; PBS; Megatron's --exit-duration-in-mins
+        "due to time limit|term_runlimit|job killed: walltime|exiting program after",
+        r"DUE TO TIME LIMIT|\bTERM_RUNLIMIT\b|job killed: walltime|^\[exiting program after [\d.]{1,20} minutes\]",
     ),
     _rule(
         _K.PREEMPTED,
@@ -101,7 +101,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.SIGTERM,
         "sigterm|signal 15|15 death signal|signal: 15|terminated",
-        r"(?:received|caught|got) (?:signal )?SIGTERM|Received 15 death signal|got signal: "
+        r"(?:received|caught|got|after receiving) (?:signal )?SIGTERM|Received 15 death signal|got signal: "
         r"15\b|(?:received )?signal 15\b|^(?:\S+: line \d+:\s+\d+ )?Terminated(?=\s*$|\s{3})",
     ),
     _rule(_K.SIGHUP, "closing signal sighup", r"closing signal SIGHUP", teardown=True),
@@ -226,11 +226,12 @@ RULES: tuple[Rule, ...] = (
         "training completed|training complete|training finished|finished training|training done|done "
         "training|training is|"
         "exits successfully|succeeded|training has|exit_code=0|stopped: |completed "
-        "successfully|successfully completed|complete!|wallclock_cap",
+        "successfully|successfully completed|complete!|wallclock_cap|exiting program at",
         r"\btraining (?:is |has )?(?:completed?|finished|done)\b|wallclock_cap|\b(?:sweep|run) complete"
         r"|\b(?:finished|done|completed) (?:the )?training\b(?!:| (?:warm|tok|step|epoch|iter|bpe))|exits successfully"
         r"|\bjob\b.*\bsucceeded\b|\bEXIT_CODE=0\b|`?Trainer\.fit`? stopped: "
-        r"`?max_(?:steps|epochs)|\bcompleted successfully\b|^Successfully completed\.\s*$",
+        r"`?max_(?:steps|epochs)|\bcompleted successfully\b|^Successfully completed\.\s*$"
+        r"|^\[exiting program at iteration \d{1,12}\]",  # as Megatron's --exit-interval had it planned
     ),
 )
 TOKENS: tuple[bytes, ...] = tuple(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
+import numpy as np
+
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
     Found,
@@ -32,6 +34,7 @@ REMEMBERED = 4096
 COMPARED = 100
 MIN_COMPARED = 10
 TOLERANCE = 1e-3  # relative, METRICS.md D7
+HIGHER = 0.02
 UNLIKE = 0.5  # correlation below this: not the same data
 WITHIN = 0.1  # an attempt that begins so far into the one before carries on from a checkpoint of it
 
@@ -39,9 +42,10 @@ WITHIN = 0.1  # an attempt that begins so far into the one before carries on fro
 class Restarts(Detector):
     """Each resume is INFO. Replayed steps that differ by more than 1e-3 relative are counted.
 
-    When most of at least 10 replayed steps differ: if the two curves correlate, hardware or nondeterminism (INFO);
-    if they do not, the sampler's state was not restored and data was repeated or skipped (WARN, as advice: it is
-    not comparable where batch size or world size changed).
+    When most of at least 10 replayed steps (the first 100) differ: if the two curves correlate, hardware or
+    nondeterminism, or a state that was not restored where the loss is higher throughout (INFO); if they do not, the
+    sampler's state was not restored and data was repeated or skipped (WARN, as advice: it is not comparable where
+    batch size or world size changed).
     """
 
     id: ClassVar[str] = "run.restarts"
@@ -63,11 +67,12 @@ class Restarts(Detector):
         self.replayed = 0
         self.bad = 0
         self._attempt: int | None = None
-        self._last_step = self._began = float("nan")
+        self._last_step = self._began = self._ends = float("nan")
         self._losses = Tail(REMEMBERED)
         self._old: dict[float, float] = {}
         self._pairs: list[tuple[float, float]] = []
         self._first: Place | None = None
+        self._last: Place | None = None
         self._told = False
 
     def update(self, frame: Frame) -> Iterable[Finding]:
@@ -102,12 +107,17 @@ class Restarts(Detector):
         else:
             self._old = {}
         self._attempt = frame.attempt
+        self._ends = self._last_step
         self._losses.clear()
         self._last_step = self._began = first
         self._pairs = []
         self._told = False
 
     def _replay(self, frame: Frame, row: int, step: float, x: float, found: Found) -> None:
+        if step > self._ends:
+            self._old = {}
+            found.extend((row, said) for said in self._judge())
+            return
         before = self._old.pop(step, None)
         if before is None or len(self._pairs) >= COMPARED:
             return
@@ -116,20 +126,36 @@ class Restarts(Detector):
         self._pairs.append((before, x))
         self.replayed += 1
         self.bad += abs(x - before) > TOLERANCE * max(abs(x), abs(before))
-        if len(self._pairs) >= MIN_COMPARED and not self._told:
-            self._judge(place(frame, row, x), row, found)
+        self._last = place(frame, row, x)
+        if not self._old or len(self._pairs) >= COMPARED:
+            found.extend((row, said) for said in self._judge())
 
-    def _judge(self, at: Place, row: int, found: Found) -> None:
+    def _judge(self) -> list[Finding]:
+        """What the steps trained again so far say, once all of them are there or the log ends."""
+        if self._told or len(self._pairs) < MIN_COMPARED or self._last is None:
+            return []
         differ = sum(1 for a, b in self._pairs if abs(a - b) > TOLERANCE * max(abs(a), abs(b)))
         if differ <= len(self._pairs) / 2:
-            return
+            return []
         self._told = True
         alike = _correlation(self._pairs)
         severity = Severity.INFO if alike >= UNLIKE else Severity.WARN
         cause = "hardware or nondeterminism" if alike >= UNLIKE else "the data order was not restored"
+        if alike >= UNLIKE and (higher := _all_higher(self._pairs)):
+            cause = f"higher by {100 * higher:.2g}% throughout: the state was not restored"
         what = f"{differ} of {len(self._pairs)} steps trained again gave another loss ({cause}, r {alike:.2f})"
-        found.append((row, finding("open", "bad_replay", REPLAYS, severity, at, what, first=self._first)))
-        found.append((row, finding("recover", "bad_replay", REPLAYS, severity, at, what, first=self._first)))
+        of = self._last
+        return [finding(a, "bad_replay", REPLAYS, severity, of, what, first=self._first) for a in ("open", "recover")]
+
+    def new_attempt(self, attempt: int) -> Iterable[Finding]:  # noqa: ARG002 - the hook
+        """A replay that was cut off is judged by what there is of it."""
+        return self._judge()
+
+    def finish(self) -> Iterable[Finding]:
+        """As far as the log goes."""
+        told, said = self._told, self._judge()
+        self._told = told  # more may come
+        return said
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
@@ -146,11 +172,21 @@ class Restarts(Detector):
         return result(self, Verdict.PASS, counted, why)
 
 
+def _all_higher(pairs: list[tuple[float, float]]) -> float:
+    """The median relative rise, where nine in ten of the later values are 2% and more above the earlier; else 0."""
+    rises = sorted((b - a) / a for a, b in pairs if a > 0)
+    return rises[len(rises) // 2] if rises and rises[len(rises) // 10] > HIGHER else 0.0
+
+
 def _correlation(pairs: list[tuple[float, float]]) -> float:
-    """Pearson's r; 1 when one of the curves is flat (then it says nothing)."""
-    n = len(pairs)
-    mean_a, mean_b = sum(a for a, _ in pairs) / n, sum(b for _, b in pairs) / n
-    saa = sum((a - mean_a) ** 2 for a, _ in pairs)
-    sbb = sum((b - mean_b) ** 2 for _, b in pairs)
-    sab = sum((a - mean_a) * (b - mean_b) for a, b in pairs)
-    return sab / (saa * sbb) ** 0.5 if saa > 0 and sbb > 0 else 1.0
+    """Pearson's r of what the two curves do beside a parabola: that both fall is no likeness.
+
+    1 where one of them does nothing else (then it says nothing).
+    """
+    curves = np.array(pairs)
+    terms = np.vander(np.linspace(-1.0, 1.0, len(pairs)), 3)
+    rest = curves - terms @ np.linalg.lstsq(terms, curves, rcond=None)[0]
+    spread = np.sqrt((rest**2).sum(axis=0))
+    if not (spread > 1e-9 * np.abs(curves).max(axis=0)).all():
+        return 1.0
+    return float((rest[:, 0] * rest[:, 1]).sum() / (spread[0] * spread[1]))

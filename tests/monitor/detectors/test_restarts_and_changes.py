@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -207,3 +208,36 @@ def test_steps_trained_again_are_compared_wherever_the_checkpoint_was(first: int
     told = run(Restarts, [attempt(1, 0), attempt(first, 1, loss=1.05)])
     assert told.result is not None
     assert ("replayed steps differ" in told.result.why) is compared
+
+
+@pytest.mark.parametrize(
+    ("again", "until", "severity", "words"),
+    [
+        (lambda u, r: u * (1 + 0.005 * r.standard_normal(len(u))), 600, Severity.INFO, "of 51 steps"),
+        (lambda u, r: u * (1 + 0.005 * r.standard_normal(len(u))), 579, Severity.INFO, "of 30 steps"),
+        (lambda u, r: u * 1.2, 600, Severity.INFO, "higher by 20% throughout: the state was not restored"),
+        (lambda u, r: r.permutation(u), 600, Severity.WARN, "the data order was not restored"),
+        (lambda u, r: u * (1 + 1e-5 * r.standard_normal(len(u))), 600, None, ""),
+    ],
+    ids=["nondeterminism", "as far as the log goes", "lost state", "other data", "the same"],
+)
+@pytest.mark.parametrize("bounds", [[], [3, 20, 51]])
+def test_a_replay_is_told_by_all_its_steps(
+    again: Callable[[FloatArray, np.random.Generator], FloatArray],
+    until: int,
+    severity: Severity | None,
+    words: str,
+    bounds: list[int],
+) -> None:
+    first = healthy(RunSpec(steps=600, seed=1))
+    rng = np.random.default_rng(3)
+    loss = 3 * np.exp(0.05 * rng.standard_normal(600))
+    old = dataclasses.replace(first, columns={LOSS: loss})
+    steps = np.arange(550.0, until + 1.0)
+    redone = Frame(1, "log", steps, steps, steps.astype(int), {LOSS: again(loss[549:until], rng)})
+    told = run(Restarts, [old, *cut(redone, bounds)])
+    replays = [one for one in told.episodes if one.kind == "bad_replay"]
+    assert [one.severity for one in replays] == ([] if severity is None else [severity])
+    for one in replays:
+        assert words in one.what
+        assert (one.first_step, one.last_step) == (550.0, float(until))
