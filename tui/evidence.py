@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from trainmon.monitor.amount import named
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
@@ -61,7 +62,7 @@ def of_episode(run: RunSnapshot, episode: Episode) -> Evidence:
     other = "grad.norm" if episode.signal.signal.startswith("loss") else "loss.train"
     signals = (episode.signal.signal, other, "spike.score")
     place = (episode.path, episode.line) if episode.path and episode.line > 0 else None
-    title = f"{episode.kind.replace('_', ' ')} of {episode.signal}: {episode.what}"
+    title = f"{named(episode.signal)}: {episode.what or episode.kind.replace('_', ' ')}"
     return Evidence(title, _present(run, signals), window_around(run, [episode]), place, episode.id)
 
 

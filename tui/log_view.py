@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.status import LogLine
 from trainmon.tails.text import printable
@@ -67,7 +69,7 @@ class LogView:
         title = f"log {short_path(path)}" + ("" if self.place else ", last lines" if from_end else ", newest lines")
         file = next((file for file in run.files if file.path == path), None)
         if file is not None and file.watched_by:
-            title += f" ({file.watched()})"
+            title += f" ({replace(file, newest_age_s=None).watched()})"  # the run's head tells the age, and ages it
         if self.words:
             title += f", only lines with {self.words}"
         pane.show(self._matching(lines), title, waiting)

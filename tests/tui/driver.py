@@ -17,19 +17,19 @@ from trainmon.tui.app import TrainmonApp
 from trainmon.tui.glyphs import UNICODE, Glyphs
 from trainmon.tui.look import Look
 
-# The way to each screen from the list of runs; the run is the third, which diverged.
+# The way to each screen from the list of runs; the run is the second, which diverged.
 WAYS: dict[str, list[str]] = {
     keys.FLEET: [],
-    keys.RUN: ["j", "j", "enter"],
-    keys.TRIAGE: ["j", "j", "t"],
-    keys.EVIDENCE: ["j", "j", "t", "enter"],
+    keys.RUN: ["j", "enter"],
+    keys.TRIAGE: ["j", "t"],
+    keys.EVIDENCE: ["j", "t", "enter"],
     keys.COMPARE: ["space", "j", "space", "c"],
     keys.LAYERS: ["j", "j", "j", "L"],
     keys.EXPERTS: ["j", "j", "j", "X"],
-    keys.LOG: ["j", "j", "l"],
-    keys.ALERTS: ["j", "j", "A"],
-    keys.INVENTORY: ["j", "j", "i"],
-    keys.SIGNALS: ["j", "j", "enter", "d"],
+    keys.LOG: ["j", "l"],
+    keys.ALERTS: ["j", "A"],
+    keys.INVENTORY: ["j", "i"],
+    keys.SIGNALS: ["j", "enter", "d"],
     keys.HELP: ["question_mark"],
 }
 

@@ -29,9 +29,7 @@ async def test_what_was_chosen_comes_back(tmp_path: Path) -> None:
     app = app_with(StateFile(tmp_path, tmp_path / "state"))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.press(
-            "j", "j", "space", "enter", "tab", "a", "m", "x", "T", "escape", "s", "slash", *"lr-hot", "enter"
-        )
+        await pilot.press("j", "space", "enter", "tab", "a", "m", "x", "T", "escape", "s", "slash", *"lr-hot", "enter")
         await pilot.pause()
     again = app_with(StateFile(tmp_path, tmp_path / "state"))
     async with again.run_test(size=(80, 24)) as pilot:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.tui import sample
-from tests.tui.driver import StillClock
+from tests.tui.driver import StillClock, running, text_of
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot, State
+from trainmon.tui import keys
 from trainmon.tui.app import TrainmonApp
 from trainmon.tui.columns import draw_head, draw_row, layout
 from trainmon.tui.glyphs import UNICODE
@@ -131,3 +132,14 @@ def test_what_stands_above_is_not_recommended_again() -> None:
     assert "recommended" not in " ".join(
         text(line) for line in run_extra(replace(run, actions=(why.next,)), 60, UNICODE)
     )
+
+
+async def test_no_age_stands_still_beside_one_that_grows() -> None:
+    async with running(keys.LOG) as (app, pilot):
+        clock = app.clock
+        assert isinstance(clock, StillClock)
+        clock.now = 600.0
+        app._show()
+        await pilot.pause()
+        assert "10m old" in text_of(app)
+        assert "newest byte" not in text_of(app)
