@@ -82,7 +82,7 @@ async def test_the_run_screen_at_80x24_answers_everything() -> None:
 
 async def test_three_keys_from_the_list_to_the_log_lines_of_the_fault() -> None:
     async with running() as (app, pilot):
-        await pilot.press("t", "enter", "l")
+        await pilot.press("j", "j", "t", "enter", "l")
         await pilot.pause()
         assert isinstance(app.screen, LogScreen)
         assert app.screen.pane.current is not None
