@@ -245,23 +245,8 @@ def _us_format(text: str) -> str:
 
 _TIME_GROUPS = frozenset(
     (
-        *(
-            "zoned",
-            "naive",
-            "naive2",
-            "naive3",
-            "colons",
-            "hf",
-            "hf2",
-            "nemo",
-            "short",
-            "us",
-            "month",
-            "ctime",
-            "syslog",
-            "unix",
-        ),
-        *("compact", "glog", "clock"),
+        *("zoned", "naive", "naive2", "naive3", "colons", "hf", "hf2", "nemo", "short"),
+        *("us", "month", "ctime", "syslog", "unix", "compact", "glog", "clock"),
     )
 )
 _RANK_GROUPS = frozenset(("rank", "rank2", "rank3", "rank4"))
