@@ -200,7 +200,7 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
     if step is None and epoch is None and pairs and _ROUND.fullmatch(pairs[0].key) and not pairs[0].prose:
         step = pairs[0] if _INTEGER.fullmatch(text, pairs[0].start, pairs[0].end) else None
     if step is None and epoch is None:
-        step = next((pair for pair in first if pair.slash is not None and _OF_STEPS.match(text, pair.slash[1])), None)
+        step = next((pair for pair in first if pair.slash and _is_progress(pair, text)), None)
     if step is None:
         return None
     rest: list[Pair] = []
@@ -217,6 +217,12 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
     if epoch is not None and named is None and total is None and epoch.slash is None:
         shape.epoch = (epoch.start, epoch.end)
     return shape
+
+
+def _is_progress(pair: Pair, text: str) -> bool:
+    """Whether `pair` of `text` tells how many of all steps are done: ``Progress: 5/60 steps``."""
+    is_named = pair.name.lower() in ("", "progress", "train", "training", "completed", "done")
+    return is_named and pair.slash is not None and _OF_STEPS.match(text, pair.slash[1]) is not None
 
 
 def is_epoch(pair: Pair, text: str) -> bool:

@@ -37,6 +37,7 @@ def test_the_step_and_the_total(form: str, times: int, total: int | None) -> Non
 
 def test_a_size_of_a_whole_is_no_step() -> None:
     assert rows(read(log("{at}.5/20 GB read, loss {loss}"))) == []
+    assert rows(read("warmup: 100/1000 steps | peak loss 3.5\n")) == []
 
 
 @pytest.mark.parametrize(
