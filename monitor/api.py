@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmon.monitor.finding import CheckResult, Episode, Verdict
@@ -13,6 +12,7 @@ from trainmon.monitor.inventory import key_of
 from trainmon.monitor.judge import judge
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, State
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.here import here
 from trainmon.tails.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def check(*targets: Target, limits: Thresholds | None = None) -> dict[str, Verdi
 
 
 def _judged(targets: Sequence[Target], limits: Thresholds | None) -> tuple[RunSnapshot, ...]:
-    found = judge([fspath(target) for target in targets], cwd=Path.cwd(), limits=limits)
+    found = judge([fspath(target) for target in targets], cwd=here(), limits=limits)
     if not found.runs:
         raise NothingToReadError("; ".join(found.problems) or found.searched)
     return found.runs

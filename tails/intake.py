@@ -14,6 +14,7 @@ from trainmon.tails.clock import Clock
 from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discover
 from trainmon.tails.formats import registry
 from trainmon.tails.fstype import Mount, mount_behind, read_mounts
+from trainmon.tails.here import here
 from trainmon.tails.ingest import Detect
 from trainmon.tails.item_queue import ItemQueue
 from trainmon.tails.jobs import JobSource
@@ -80,7 +81,7 @@ class Intake:
         self.discovery = Discovery((), (), "")
         known = source if isinstance(source, Discovery) else None
         self._targets = known.targets if known is not None else tuple(source)  # type: ignore[arg-type]
-        self._cwd = known.cwd if known is not None else (cwd or Path.cwd())
+        self._cwd = known.cwd if known is not None else (cwd or here())
         self._owners = RunOwners(self._cwd)
         self._settings = SharedSettings()
         self._found: dict[Address | None, Discovery] = {}

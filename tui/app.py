@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,6 +23,7 @@ from textual.widgets import Input
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.give_way import KEYS
+from trainmon.tails.here import here
 from trainmon.tails.text import printable
 from trainmon.tui.answer import Answer
 from trainmon.tui.chart_view import ChartView
@@ -165,7 +165,7 @@ class TrainmonApp(OpeningApp):
     def get_default_screen(self) -> MonitorScreen:
         """The list of runs, as it was left."""
         if self.memory.file is None and not self.is_headless:
-            self.memory = Memory(StateFile(Path.cwd()))
+            self.memory = Memory(StateFile(here()))
         self.loading = self._loading()
         return self._recalled(self.memory.state)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.here import here
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.own_files import own_folder
 from trainmon.tails.text import printable
@@ -32,7 +33,7 @@ def write_report(run: RunSnapshot, made_at: float, folders: tuple[Path, ...] | N
     from trainmon.monitor.report import content as report
 
     if folders is None:
-        folders = (Path.cwd(), own_folder("state") / "reports")
+        folders = (here(), own_folder("state") / "reports")
     remarks, problems = Logbook().read(file.path for file in run.files)
     made = report.build(run, made_at=made_at, remarks=remarks, problems=problems)
     why = ""

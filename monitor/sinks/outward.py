@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.sinks.alerting import Alerting
@@ -15,6 +14,7 @@ from trainmon.monitor.sinks.base import Surroundings
 from trainmon.monitor.sinks.settings import AlertSettings
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tails.clock import Clock
+from trainmon.tails.here import here
 
 if TYPE_CHECKING:
     from trainmon.monitor.session import Monitor
@@ -33,7 +33,7 @@ class Outward:
         if around.write is None and (wanted.bell or wanted.desktop):
             self._say("bell, desktop: there is no terminal to write to; other alerts go out")
             wanted = replace(wanted, bell=False, desktop="")
-        self._alerting = Alerting(wanted, around, session, session.is_alive, Path.cwd())
+        self._alerting = Alerting(wanted, around, session, session.is_alive, here())
 
     def _say(self, trouble: str) -> None:
         self._emit({"event": "problem", "text": trouble})

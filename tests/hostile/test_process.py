@@ -134,6 +134,25 @@ def test_no_home(logs: Path, home: str | None) -> None:
     assert sorted(logs.rglob("*")) == before, "nothing is left among the logs"
 
 
+@pytest.mark.parametrize("words", [("check",), ("watch", "--headless", "--until-idle", "0.5")], ids=" ".join)
+def test_a_current_directory_that_was_removed(logs: Path, tmp_path: Path, words: Sequence[str]) -> None:
+    """A job's scratch folder, say: what is named from the root is judged, what is not is said not to be there."""
+    script = 'mkdir "$0" && cd "$0" && rmdir "$0" && exec "$@"'
+    gone = tmp_path / "gone"
+    for target, is_there in ((logs / "good.jsonl", True), ("good.jsonl", False)):
+        made = subprocess.run(
+            ["sh", "-c", script, str(gone), sys.executable, "-m", "trainmon", *words, str(target)],
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert made.returncode == (0 if is_there else 2), made
+        assert "standard output" not in made.stderr
+        assert len(made.stderr.splitlines()) == (0 if is_there else 1), made.stderr
+        assert is_there or str(gone / "good.jsonl") in made.stderr
+
+
 # -- limits --------------------------------------------------------------------------------------------------------
 
 

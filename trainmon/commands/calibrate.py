@@ -10,6 +10,7 @@ from trainmon.commands import completing
 from trainmon.commands.common import cluster_trouble, echo, epilog, fail, give_up, say_problems_of
 from trainmon.commands.options import cache_option, json_option, output_option, quiet_option, work_options
 from trainmon.commands.reach import ssh_options
+from trainmon.tails.here import here
 
 
 @click.command(
@@ -77,12 +78,12 @@ def calibrate(
     unknown = sorted(set(accept) - {detector.id for detector in DETECTORS})
     if unknown:
         raise click.BadParameter(f"no such check: {', '.join(unknown)}", param_hint="--accept")
-    output = output or calibrate_file.beside(targets, Path.cwd())
+    output = output or calibrate_file.beside(targets, here())
     if output.exists() and output.is_file() and not force:
         fail(f"{output} is there already; choose another place with -o, or replace it with --force")
     try:
         with cluster_trouble():
-            found = learn(targets, cwd=Path.cwd(), rate=rate, accepted=accept, processes=processes, cluster=cluster)
+            found = learn(targets, cwd=here(), rate=rate, accepted=accept, processes=processes, cluster=cluster)
     except CalibrationError as error:
         said = [*(f"refused {refusal.name}: {refusal.why}" for refusal in error.refused), str(error)]
         say_problems_of(said)

@@ -23,6 +23,7 @@ from trainmon.commands.options import (
     work_options,
 )
 from trainmon.commands.reach import ssh_options
+from trainmon.tails.here import here
 
 if TYPE_CHECKING:
     from trainmon.monitor.focus import Focus
@@ -103,7 +104,7 @@ def check(
     with cluster_trouble():
         found = judge(
             list(targets),
-            cwd=Path.cwd(),
+            cwd=here(),
             limits=limits,
             with_scores=explain is not None,
             jobs=jobs,
@@ -162,7 +163,7 @@ def _narrowed(found: Judgement, targets: tuple[str, ...], focus: Focus) -> Judge
     from trainmon.monitor.judge import is_one_unjudged
 
     runs, problems = focus.apply(found.runs)
-    is_unjudged = is_one_unjudged(targets, runs, Path.cwd())
+    is_unjudged = is_one_unjudged(targets, runs, here())
     return replace(found, runs=runs, problems=(*found.problems, *problems), named_unjudged=is_unjudged)
 
 
@@ -175,7 +176,7 @@ def _write_for_ci(found: Judgement, sarif: Path | None, junit: Path | None, *, s
 
     texts: dict[Path, str] = {}
     if sarif is not None:
-        texts[sarif] = dumps(ci_reports.sarif(found.runs, found.problems, Path.cwd()))
+        texts[sarif] = dumps(ci_reports.sarif(found.runs, found.problems, here()))
     if junit is not None:
         texts[junit] = ci_reports.junit(found.runs, found.problems, strict=strict)
     for path, text in texts.items():

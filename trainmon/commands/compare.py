@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -11,6 +10,7 @@ from trainmon.commands import completing
 from trainmon.commands.common import echo, epilog, give_up, problems_of, say_problems_of, speaks_unicode
 from trainmon.commands.options import by_option, cache_option, quiet_option, signals_option
 from trainmon.commands.reach import ssh_options
+from trainmon.tails.here import here
 
 
 @click.command(
@@ -49,7 +49,7 @@ def compare(targets: tuple[str, ...], signals: tuple[str, ...], axis: str | None
     from trainmon.monitor.document import dumps
     from trainmon.monitor.judge import judge
 
-    found = judge(list(targets), cwd=Path.cwd())
+    found = judge(list(targets), cwd=here())
     problems = problems_of(found)
     runs = [run for run in found.runs if run.series]
     if len(runs) < 2:

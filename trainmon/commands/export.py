@@ -12,6 +12,7 @@ from trainmon.commands import completing
 from trainmon.commands.common import epilog, fail, stop_printing
 from trainmon.commands.options import by_option, cache_option, output_option, quiet_option, signals_option
 from trainmon.commands.reach import ssh_options
+from trainmon.tails.here import here
 
 if TYPE_CHECKING:
     from trainmon.monitor.compare.alignment import Axis
@@ -69,7 +70,7 @@ def export(
         status = export_to(
             list(targets),
             list(signals),
-            cwd=Path.cwd(),
+            cwd=here(),
             raw_keys=raw_keys,
             form=form,
             output=output,

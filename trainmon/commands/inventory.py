@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -11,6 +10,7 @@ from trainmon.commands import completing
 from trainmon.commands.common import echo, epilog, problems_of, say_problems_of
 from trainmon.commands.options import cache_option, json_option, quiet_option
 from trainmon.commands.reach import ssh_options
+from trainmon.tails.here import here
 
 
 def _share(_context: click.Context, _option: click.Parameter, text: str) -> float:
@@ -50,7 +50,7 @@ def inventory(targets: tuple[str, ...], as_json: bool, share: float, quiet: bool
     from trainmon.monitor.document import dumps
     from trainmon.monitor.judge import judge
 
-    found = judge(list(targets), cwd=Path.cwd())
+    found = judge(list(targets), cwd=here())
     problems = problems_of(found)
     say_problems_of(problems)
     if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from trainmon.commands import completing
 from trainmon.commands.common import echo, epilog, fail, give_up, problems_of, say_problems_of
 from trainmon.commands.options import json_option, quiet_option
 from trainmon.commands.reach import ssh_options
+from trainmon.tails.here import here
 
 if TYPE_CHECKING:
     from trainmon.monitor.logbook import Remark
@@ -61,7 +61,7 @@ def _one_run(target: str) -> RunSnapshot:
     from trainmon.monitor.check import is_worth_a_report
     from trainmon.monitor.judge import judge
 
-    found = judge([target], cwd=Path.cwd(), with_scores=False)
+    found = judge([target], cwd=here(), with_scores=False)
     runs = [run for run in found.runs if is_worth_a_report(run)]
     if len(runs) == 1:
         return runs[0]

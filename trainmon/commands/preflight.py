@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
 from trainmon.commands import completing
 from trainmon.commands.common import echo, epilog, say_problems_of
 from trainmon.commands.options import json_option, quiet_option, strict_option
+from trainmon.tails.here import here
 
 
 @click.command(
@@ -47,7 +47,7 @@ def preflight(
 
     given = {"world_size": gpus, "step_time_s": step_time, "parameters": parameters}
     known = {name: float(value) for name, value in given.items() if value is not None}
-    found = [look(target, Path.cwd(), known) for target in targets]
+    found = [look(target, here(), known) for target in targets]
     verdicts = [each.verdict for each in found]
     status = 0
     if Verdict.FAIL in verdicts or (strict and Verdict.WARN in verdicts):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -109,9 +108,10 @@ def _words(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _remote(text: str) -> Any:
+    from trainmon.tails.here import here
     from trainmon.tails.target import TargetError, parse
 
     try:
-        return parse(text, Path.cwd()).remote
+        return parse(text, here()).remote
     except TargetError:
         return None

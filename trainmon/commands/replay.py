@@ -17,6 +17,7 @@ from trainmon.commands.common import echo, epilog, fail, say_problems_of
 from trainmon.commands.options import json_option, limit_options, limits_of, quiet_option
 from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
+from trainmon.tails.here import here
 
 if TYPE_CHECKING:
     from trainmon.monitor.replay import Plan
@@ -70,7 +71,7 @@ def replay(
         raise click.UsageError("--json goes with --out")
     if from_step is not None and from_step != from_step:
         raise click.UsageError("--from wants a step")
-    found = find([target], Path.cwd())
+    found = find([target], here())
     say_problems_of(found.problems)
     if len(found.runs) != 1:
         names = ", ".join(run.name for run in found.runs[:5])

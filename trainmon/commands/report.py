@@ -14,6 +14,7 @@ from trainmon.commands.common import echo, epilog, fail, give_up, problems_of, s
 from trainmon.commands.jobs import job_options, job_watch_of
 from trainmon.commands.options import cache_option, limit_options, limits_of, output_option, quiet_option
 from trainmon.commands.reach import ssh_options
+from trainmon.tails.here import here
 
 if TYPE_CHECKING:
     from trainmon.monitor.snapshot import RunSnapshot
@@ -76,7 +77,7 @@ def report(
     clock = SystemClock()
     found = judge(
         list(targets),
-        cwd=Path.cwd(),
+        cwd=here(),
         clock=clock,
         limits=limits_of(threshold, window),
         with_scores=False,

@@ -19,6 +19,7 @@ from trainmon.commands.jobs import job_options, job_watch_of, require_process
 from trainmon.commands.options import history_option, limit_options, limits_of, quiet_option
 from trainmon.commands.reach import ssh_options
 from trainmon.commands.terminal_options import set_pace, terminal_options
+from trainmon.tails.here import here
 
 if TYPE_CHECKING:
     from trainmon.monitor.late_session import LateMonitor
@@ -103,7 +104,7 @@ def watch(
         try:
             status = run_headless(
                 list(targets),
-                cwd=Path.cwd(),
+                cwd=here(),
                 limits=limits,
                 records=records,
                 quiet=quiet,
@@ -160,7 +161,7 @@ def show(
             stdin_fd = take_stdin()
         except OSError as error:
             fail(f"-: standard input is closed ({error.strerror}); pipe a log into it")
-    cwd = Path.cwd()
+    cwd = here()
 
     def make() -> Monitor:
         from trainmon.monitor.session import Monitor  # as much code again as the screens: they are painted before it
@@ -198,7 +199,7 @@ def _app_on(session: LateMonitor, config: UserConfig, alerts: AlertSettings | No
 
     around = Surroundings(SystemClock(), app.trouble.put, app.send_to_terminal, os.environ)
     try:
-        app.alerting = Alerting(alerts, around, session, session.is_alive, Path.cwd())
+        app.alerting = Alerting(alerts, around, session, session.is_alive, here())
     except SinkError as error:
         session.stop()
         fail(str(error))
