@@ -96,7 +96,7 @@ def test_the_whole_chain_works(chain: Parts, tmp_path: Path) -> None:
 def test_a_jump_host_of_the_configuration_is_named_too(chain: Parts, tmp_path: Path) -> None:
     parts = {**chain, "gate": refusing(chain["gate"]), "far": f"{chain['far']}    ProxyJump gate\n"}
     assert problem(parts, tmp_path).startswith("far: the jump host gate: ssh: connect to host 127.0.0.1 port 1: ")
-    parts["far"] = f"{chain['far']}    ProxyCommand echo 'proxy: not found' >&2; false\n"
+    parts["far"] = f"{chain['far']}    ProxyCommand sh -c 'echo proxy: not found >&2'\n"
     assert problem(parts, tmp_path).startswith("far: the ProxyCommand of its configuration: proxy: not found; ")
 
 
