@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from trainmon.monitor.job.last_words import BROKEN, STOPPED, cause_of, habits, in_order, named, outlived
+from trainmon.monitor.job.last_words import BROKEN, STOPPED, cause_of, habits, in_order, is_left_alone, named, outlived
 from trainmon.monitor.job.launchers import report_of
 from trainmon.monitor.job.pauses import Expected
 from trainmon.monitor.job.process import judged as judged_by_process
@@ -33,6 +33,7 @@ _PHRASE = {
 _FARTHEST = 1.5  # beyond so many times the total, it was the total of something else
 # What a run whose steps are all done may print on its way out, unless it could not write its last checkpoint.
 _AT_EXIT = (NoteKind.TRACEBACK, NoteKind.SIGTERM, NoteKind.ERROR)
+_FINISHES = (NoteKind.FINISHED, NoteKind.EARLY_STOP)
 _STILL_DYING_LINES = 3  # more is a run that goes on
 _ANNOUNCED = lazy(r"slurmstepd.*(?:\*\*\* (?:JOB|STEP) \S+ ON .*CANCELLED AT|exceeded memory limit .*being killed)")
 # A label of C++'s or torchrun's, rulers and boxes before the words, and marks behind them.
@@ -72,7 +73,7 @@ def job_state(
         if _may_end(note, last_record_line.get(note.source, 0), ordered) and named(note) not in usual
     ]
     last_error = outlived(ordered, last_record_line)
-    words = _by_words(closing, last_error, steps, total_steps)
+    words = _by_words(closing, last_error, steps, total_steps, last_record_line)
     saving = next((note for note in reversed(closing) if _is_saving(note)), None)
     last_error = last_error or outlived(in_order(notes), last_record_line)
     progress = Progress(steps, total_steps, last_error)
@@ -110,10 +111,15 @@ def _is_saving(note: Note) -> bool:
 
 
 def _by_words(
-    closing: list[Note], last_error: str | None, steps: tuple[float, float] | None, total_steps: float | None
+    closing: list[Note],
+    last_error: str | None,
+    steps: tuple[float, float] | None,
+    total_steps: float | None,
+    trained: Collection[str],
 ) -> JobState | None:
-    """The end that the log tells of; None when it tells of none."""
-    cause = cause_of(closing)
+    """The end that the log tells of; None when it tells of none. `trained`: the sources that hold training records."""
+    ends = {note.source: note for note in closing if note.kind in _FINISHES}
+    cause = cause_of([note for note in closing if note.source not in ends or note.line_no > ends[note.source].line_no])
     failed = report_of(closing)
     if cause is not None and failed is not None and _is_stopped_for(cause, failed.note):
         cause = None
@@ -122,8 +128,8 @@ def _by_words(
         and total_steps is not None
         and total_steps - (steps[0] == 0) <= steps[1] <= _FARTHEST * total_steps
     )
-    finished = next((note for note in reversed(closing) if note.kind in (NoteKind.FINISHED, NoteKind.EARLY_STOP)), None)
-    if finished is not None and (cause is None or cause.line_no < finished.line_no or cause.source != finished.source):
+    finished = next(reversed(ends.values()), None)
+    if finished is not None and (cause is None or not _is_end_of_all(cause, finished, ends, trained)):
         return JobState(State.FINISHED, f"the log says so: {quoted(finished.text)}", last_error, finished)
     is_over = reached and cause is not None and cause.kind in _AT_EXIT and not _NOT_WRITTEN.search(cause.text)
     if cause is not None and not is_over:
@@ -140,6 +146,17 @@ def _by_words(
         said += f"in {failed.error_file}" if failed.error_file else "not in this log"
         return JobState(State.CRASHED, said, quoted(failed.words) or None, failed.note)
     return None
+
+
+def _is_end_of_all(cause: Note, finished: Note, ends: Collection[str], trained: Collection[str]) -> bool:
+    """Whether the job failed with `cause`, though a file says that it `finished`. `ends`: the files that say so."""
+    if cause.source in ends:
+        return True
+    if cause.kind not in BROKEN or is_left_alone(cause):
+        return False
+    if cause.time is not None and finished.time is not None and cause.time_kind is finished.time_kind:
+        return cause.time >= finished.time
+    return cause.source in trained  # a rank that had trained; what only tells of errors may tell of earlier ones
 
 
 def _is_stopped_for(cause: Note, failed: Note) -> bool:

@@ -151,6 +151,12 @@ def _not_left_waiting(broken: list[Note]) -> list[Note]:
     ]
 
 
+def is_left_alone(note: Note) -> bool:
+    """Whether a process tells that others stopped answering to it, not that it failed by itself."""
+    is_waiting = note.kind is NoteKind.NCCL_TIMEOUT or _LEFT_ALONE.search(note.text) is not None
+    return is_waiting or _FOLLOWS.search(note.text) is not None
+
+
 def _may_be_earlier(first: Note, second: Note) -> bool:
     if first.source == second.source:
         return first.line_no < second.line_no

@@ -67,6 +67,12 @@ ROWS: list[Row] = [
     # finished
     ("fin-then-crash", plain() + DONE + tb("OSError: [Errno 28] No space left on device") , "crashed", "No space left"),
     ("fin-then-bare", plain() + DONE + "RuntimeError: CUDA error: an illegal memory access was encountered\n", "crashed", "illegal memory"),
+    ("fin-other-rank-died", {"rank_0.log": plain() + DONE, "rank_1.log": plain() + tb("ValueError: shard 12 is truncated")}, "crashed", "shard 12"),
+    ("fin-other-rank-oom", {"rank_0.log": plain() + tb("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"), "rank_1.log": plain() + DONE}, "oom", "CUDA out of memory"),
+    ("fin-other-rank-left-alone", {"rank_0.log": plain() + DONE, "rank_1.log": plain() + "torch.distributed.DistNetworkError: Connection closed by remote peer\n"}, "finished", "*"),
+    ("fin-other-rank-stopped", {"rank_0.log": plain() + DONE, "rank_1.log": plain() + "Received SIGTERM: 15\n"}, "finished", None),
+    ("fin-other-rank-died-before", {"rank_0.log": titan() + "[rank0]:[titan] 2026-05-03 04:03:20,104 - root - INFO - Training completed\n", "rank_1.log": titan(pre="[rank1]:") + "[rank1]:[titan] 2026-05-03 02:03:20,104 - root - ERROR - ValueError: shard 12 is truncated\n"}, "finished", "*"),
+    ("fin-errors-of-before", {"train.out": plain() + DONE, "train.err": tb("ValueError: shard 12 is truncated")}, "finished", "*"),
     ("fin-words", plain() + "\x1b[32mTraining completed\x1b[0m;;\n", "finished", None),
     ("fin-words2", plain() + "[2026-05-03 02:13:00] Training completed;  \n", "finished", None),
     ("fin-total", "max_steps: 6\n" + "".join(f"step {s}/6 | loss {6 - s/100:.3f}\n" for s in range(1, 7)), "finished", None),
