@@ -248,7 +248,7 @@ def map_key(raw: str) -> Mapped:
     (0.001, 'my_own_counter')
     """
     text, unit, labels = _split(raw[:300])
-    if text == "time" and unit not in ("ms", "s"):
+    if text == "time" and unit not in ("us", "µs", "ms", "s"):
         return Mapped(SignalKey(raw))  # a bare "time" is as often a clock as a duration
     if text in ("memory", "mem", "gpu memory", "gpu mem", "peak memory", "memory/max active") and unit in _SHARE:
         return Mapped(SignalKey("sys.memory_share", _of_format(labels)), 0.01, rank=0)

@@ -31,6 +31,10 @@ _NOT_CAUSES = lazy(
 )
 # Kinds of which one a step is enough, and how many lines apart two are still the same event told by another rank.
 _ONCE = {_K.CHECKPOINT_SAVED: 10_000, _K.RESUMED: 1000, _K.FINISHED: 1000, _K.LAUNCH: 100}
+# Behind one of these the same event is another start's, though it comes soon and at the same step.
+_ENDS = frozenset(
+    {_K.ERROR, _K.TRACEBACK, _K.CUDA_OOM, _K.HOST_OOM, _K.SEGFAULT, _K.SIGKILL, _K.SIGTERM, _K.NCCL_TIMEOUT, _K.XID}
+)
 _RULE_TOKENS = TokenGroups(
     [[token.encode() for token in tokens] for tokens in (*(rule.tokens for rule in RULES), EXCEPTION_TOKENS)]
 )
@@ -65,6 +69,8 @@ class NoteScanner:
             is_caught = "Traceback (most" in text and _is_caught(self.line_before, prefix.rank)
             for trace in self._traces.feed(text, prefix.rank, line_no, offset, is_caught=is_caught):
                 notes += self._of_trace(trace, prefix, step)
+        if notes:
+            self._newest.clear()
         if len(text) > _MAX_LINE or _TABLE_ROW.match(text) or _SOURCE_LINE.match(text):
             return notes
         heard = _RULE_TOKENS.of(text.lower().encode("utf-8", "replace"))
@@ -77,6 +83,8 @@ class NoteScanner:
                 continue
             seen.add(rule.kind)
             note = self._note(rule, text, match.start(), prefix, line_no, offset, step)
+            if note.kind in _ENDS and not note.teardown:
+                self._newest.clear()
             if not self._is_repeated(note):
                 notes.append(note)
         if seen <= MILD and (

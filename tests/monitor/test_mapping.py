@@ -40,6 +40,7 @@ from trainmon.monitor.signals import BY_ID
         ("elapsed time per iteration (ms)", "sys.step_time", 1e-3),
         ("dt (ms)", "sys.step_time", 1e-3),
         ("iter_time_s", "sys.step_time", 1.0),
+        ("time (us)", "sys.step_time", 1e-6),
         ("tok/sec", "sys.tokens_per_second", 1.0),
         ("memory (GiB)", "sys.peak_memory", 2.0**30),
         ("GPU Mem (GB)", "sys.peak_memory", 1e9),

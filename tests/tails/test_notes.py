@@ -241,6 +241,15 @@ def test_each_ranks_part_of_a_checkpoint_is_one_event() -> None:
     assert kinds(parsed) == ["checkpoint_saved"] * 2
 
 
+def test_each_launch_of_a_crash_loop_is_told() -> None:
+    start = (
+        "+ torchrun --nproc_per_node=8 train.py\n" * 2
+        + "loaded checkpoint from /ckpt at iteration 100\nstep 101 loss 2.5\n"
+    )
+    log = read((start + "RuntimeError: CUDA error: an illegal memory access was encountered\n") * 3)
+    assert kinds(log, teardown=False) == ["launch", "resumed", "error"] * 3
+
+
 def test_a_group_is_told_by_the_first_exception_in_it() -> None:
     text = (
         "  + Exception Group Traceback (most recent call last):\n"
