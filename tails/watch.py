@@ -21,7 +21,7 @@ from trainmon.tails.schedule import HEARTBEAT_S, INOTIFY, POLL, Schedule
 
 __all__ = ["HEARTBEAT_S", "INOTIFY", "POLL", "Watcher"]
 
-LISTEN_S = 1.0  # how old a file's newest byte may be before it is known, where writing wakes nobody
+LISTEN_S = 1.0  # how old a newest byte may be before it is known, and the rest between wake-ups, where nobody hurries
 RETRY_S = 60.0  # after a limit of inotify was reached
 _ADVICE = {
     errno.ENOSPC: "the limit of inotify watches is reached (fs.inotify.max_user_watches)",
@@ -43,6 +43,7 @@ class Watcher:
         self._blind: set[str] = set()  # paths that inotify would not tell of
         self._no_inotify_before = float("-inf")
         self._round_at = float("-inf")
+        self._rests_until = float("-inf")
         self._lock = threading.Lock()
         self._woken_fd, self._wake_fd = os.pipe()
         self._poll, self._interruption = select.poll(), select.poll()
@@ -145,10 +146,12 @@ class Watcher:
                 os.close(fd)
 
     def _sleep(self, seconds: float) -> bool:
-        """Sleeps until something happens; whether that was an interruption."""
+        """Sleeps until something happens, never again within `LISTEN_S` where nobody is in a hurry; whether that was an
+        interruption."""
         interrupted = False
-        if seconds and self._schedule.is_patient:  # many writes a second would wake nobody but this thread
-            self._interruption.poll(1000.0 * min(seconds, LISTEN_S))
+        rest_s = min(self._rests_until - self._clock.monotonic(), seconds)
+        if rest_s > 0 and self._schedule.is_patient:  # many writes a second would wake nobody but this thread
+            self._interruption.poll(1000.0 * rest_s)
             seconds = 0.0
         for fd, _ in self._poll.poll(1000.0 * seconds):
             if fd == self._woken_fd:
@@ -161,6 +164,7 @@ class Watcher:
     def _take_events(self) -> None:
         assert self._inotify is not None
         now = self._clock.monotonic()
+        self._rests_until = now + LISTEN_S
         changed, lost, overflowed = self._inotify.take()
         for directory, name in changed:
             path = self._by_directory.get(directory, {}).get(name)

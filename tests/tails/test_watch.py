@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -379,5 +380,32 @@ def test_a_file_that_is_read_seldom_is_known_to_be_written_to_at_once(tmp_path: 
         wrote_s = clock.monotonic()
         assert watcher.wait(LISTEN_S * 1.5) == []
         assert watcher.written_at[str(path)] >= wrote_s
+    finally:
+        watcher.close()
+
+
+def test_nobody_is_woken_while_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of runs that stand still costs no wake-up a second; where much is written, one a second and no more."""
+    monkeypatch.setattr("trainmon.tails.watch.LISTEN_S", 0.1)
+    path = tmp_path / "a.log"
+    path.write_bytes(b"1\n")
+    watcher = Watcher(SystemClock())
+    try:
+        if watcher.add(path, LOCAL) != INOTIFY:
+            pytest.skip("no inotify here")
+        assert watcher.wait(0.0) == [path]
+        watcher.polled(path, changed=True, age_s=3600.0)
+        watcher.attend(frozenset(), 3600.0)
+        slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        assert watcher.wait(1.0) == []
+        assert resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - slept <= 3
+        with path.open("ab", buffering=0) as file:
+            writer = threading.Thread(target=lambda: [(file.write(b"2\n"), time.sleep(0.005)) for _ in range(150)])
+            writer.start()
+            slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+            assert watcher.wait(1.0) == []
+            slept = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - slept
+            writer.join()
+        assert slept <= 40
     finally:
         watcher.close()
