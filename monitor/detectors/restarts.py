@@ -97,7 +97,8 @@ class Restarts(Detector):
         within = 0 < into <= first - self._began and first <= self._last_step
         if self._attempt is not None and (resumed(self._last_step, first) or within):
             self.resumes += 1
-            self.lost += max(self._last_step - first, 0.0)
+            rises = np.diff(self._losses.steps[-2:])
+            self.lost += max(self._last_step - first + (float(rises[0]) if len(rises) else 0.0), 0.0)
             at = place(frame, 0, first)
             what = f"resumed at step {first:.15g} after step {self._last_step:.15g}"
             key = SignalKey("progress.step")

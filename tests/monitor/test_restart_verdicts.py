@@ -97,3 +97,14 @@ def test_the_same_however_it_is_cut(cuts: list[int]) -> None:
     feed_cut(whole, lines, [])
     feed_cut(pieces, lines, cuts, settling=True)
     assert plain_state(whole) == plain_state(pieces)
+
+
+@pytest.mark.parametrize(("first", "again"), [(196, 5), (200, 1), (201, 0)])
+def test_the_steps_that_were_trained_again_are_counted(first: int, again: int) -> None:
+    made = judged(stretch(1, 200), [Line(note=NoteKind.RESUMED)], stretch(first, 260, seed=1))
+    assert check(made, "run.restarts").what.endswith(f"{again} steps trained again")
+
+
+def test_steps_between_two_records_are_trained_again_too() -> None:
+    made = judged(stretch(1, 200)[9::10], [Line(note=NoteKind.RESUMED)], stretch(1, 260, seed=1)[159::10])
+    assert "50 steps trained again" in check(made, "run.restarts").what

@@ -247,7 +247,7 @@ def test_each_launch_of_a_crash_loop_is_told() -> None:
         + "loaded checkpoint from /ckpt at iteration 100\nstep 101 loss 2.5\n"
     )
     log = read((start + "RuntimeError: CUDA error: an illegal memory access was encountered\n") * 3)
-    assert kinds(log, teardown=False) == ["launch", "resumed", "error"] * 3
+    assert kinds(log, teardown=False) == ["launch", "resumed_from_checkpoint", "error"] * 3
 
 
 def test_a_group_is_told_by_the_first_exception_in_it() -> None:
