@@ -141,9 +141,10 @@ def _gone_readers_are_fine() -> Iterator[None]:
 
 def _end(trouble: click.ClickException, words: Sequence[str]) -> NoReturn:
     """Says what is the matter, on stderr, and in a document where one was asked for."""
-    trouble.show()
-    if isinstance(trouble, click.NoSuchOption) and any(map(_is_file, words)):
-        click.echo("A name that begins with a dash is written ./-NAME, or after --.", err=True)
+    with contextlib.suppress(OSError):  # where stderr is full too, the status says it: Python's own would mean a FAIL
+        trouble.show()
+        if isinstance(trouble, click.NoSuchOption) and any(map(_is_file, words)):
+            click.echo("A name that begins with a dash is written ./-NAME, or after --.", err=True)
     with contextlib.suppress(OSError):  # standard output may be what the trouble is about
         _document_of_failure(getattr(trouble, "problems", (trouble.format_message(),)), words)
     sys.exit(trouble.exit_code)

@@ -153,6 +153,18 @@ def test_a_current_directory_that_was_removed(logs: Path, tmp_path: Path, words:
         assert is_there or str(gone / "good.jsonl") in made.stderr
 
 
+@pytest.mark.parametrize(
+    "words", [("check", "good.jsonl"), ("check", "none.jsonl"), ("check", "--nonsense")], ids=" ".join
+)
+def test_problems_that_cannot_be_said_are_no_verdict(logs: Path, words: Sequence[str]) -> None:
+    """Status 1 would mean a FAIL; what there is to say (that no history can be kept) goes to a full disk."""
+    with Path("/dev/full").open("w") as full:
+        chosen = environment(logs) | {"XDG_DATA_HOME": "/dev/null"}
+        command = [*TRAINMON, *words]
+        made = subprocess.run(command, cwd=logs, env=chosen, stdout=subprocess.DEVNULL, stderr=full, check=False)
+    assert made.returncode == 2
+
+
 # -- limits --------------------------------------------------------------------------------------------------------
 
 
