@@ -14,6 +14,7 @@ from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import CheckResult, Episode, Incident, Severity, Verdict, reason_without_trouble, worst
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.job.explained import told_by_rhythm
 from trainmon.monitor.job.judging import JobState, Pulse, job_state
 from trainmon.monitor.job.lines import left_behind, tell_of_jobs
 from trainmon.monitor.job.pauses import expected_pause
@@ -77,6 +78,7 @@ def assemble(
     series = engine.series_views(with_scores=with_scores)
     eta_s = _eta_s(series, span, total) if counted(engine.facts) == "steps" else None
     told = tell_of_jobs(engine, series, jobs, eta_s=eta_s, now=now)
+    expected = expected_pause(pulse.pauses, engine.notes, series, span[1] if span else None, told.stride)
     job = job_state(
         engine.notes,
         engine.last_record_line,
@@ -85,7 +87,7 @@ def assemble(
         pulse,
         engine.limits,
         job=told.job,
-        expected=expected_pause(pulse.pauses, engine.notes, series, span[1] if span else None, told.stride),
+        expected=expected,
         now=now,
         left=left_behind(jobs) | engine.left_sources,
     )
@@ -139,6 +141,7 @@ def assemble(
         goodput=told.goodput,
         limits=engine.limits,
         setting_changes=tuple(engine.setting_changes),
+        rhythm=told_by_rhythm(span is not None, pulse, expected, engine.limits, is_over=job.ended),
     )
 
 

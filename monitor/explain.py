@@ -22,6 +22,8 @@ from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import CheckResult, Episode, Verdict
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.job.explained import JOB_RULES, JobRule
+from trainmon.monitor.job.state import duration
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.monitor.thresholds import DEFAULTS, Thresholds
@@ -31,7 +33,6 @@ from trainmon.tails.text import printable
 _WIDTH = 100
 _SERIES = 6
 _EPISODES = 5
-_OF_SILENCE = tuple(name for name in DEFAULTS if name.startswith("silence."))  # what the job's state is told by
 _NAME = re.compile(r"[a-z_]+(?:\.[a-z_0-9]+)*")
 
 
@@ -68,25 +69,24 @@ class Explanation:
 
 
 def known() -> tuple[str, ...]:
-    """The ids that `explain` takes."""
-    return tuple(detector.id for detector in DETECTORS)
+    """The ids that `explain` takes: the detectors' and those of the job."""
+    return (*(detector.id for detector in DETECTORS), *JOB_RULES)
 
 
 def explain(check: str, run: RunSnapshot | None = None, limits: Thresholds | None = None) -> Explanation:
     """The check `check`, with the numbers of `run`. `limits`: those in force where there is no run.
 
-    Raises KeyError for an id that no detector has.
+    Raises KeyError for an id that neither a detector nor the job has.
     """
-    cls = next((detector for detector in DETECTORS if detector.id == check), None)
-    if cls is None:
-        raise KeyError(check)
+    cls = next((detector for detector in DETECTORS if detector.id == check), None) or JOB_RULES[check]
     in_force = run.limits if run is not None else limits or Thresholds()
     result = next((one for one in run.checks if one.id == check), None) if run is not None else None
-    names = dict.fromkeys([*_asked_for(cls, in_force), *(_shown(result) if result is not None else ())])
+    asked = cls.limits if isinstance(cls, JobRule) else _asked_for(cls, in_force)
+    names = dict.fromkeys([*asked, *(_shown(result) if result is not None else ())])
     return Explanation(
         id=cls.id,
         name=cls.name,
-        rule=_words(cls),
+        rule=cls.rule if isinstance(cls, JobRule) else _words(cls),
         formula=cls.formula,
         source=cls.source,
         signals=cls.signals,
@@ -105,7 +105,7 @@ def limits_of(check: str, run: RunSnapshot) -> tuple[Limit, ...]:
     for the job's state; none for what a scheduler says."""
     cls = next((detector for detector in DETECTORS if detector.id == check), None)
     if cls is None:
-        return _limits(_OF_SILENCE, run.limits) if check == "job.state" else ()
+        return _limits(JOB_RULES[check].limits, run.limits) if check in JOB_RULES else ()
     shown = next((tuple(_shown(one)) for one in run.checks if one.id == check), ())
     names = dict.fromkeys([*shown, *_names_asked_for(cls)])
     return _limits(names, run.limits)
@@ -186,9 +186,9 @@ def _rows(signals: Sequence[str]) -> list[str]:
     return [rows[row] for row in sorted(rows)]
 
 
-def _numbers(cls: type[Detector], run: RunSnapshot) -> list[str]:
+def _numbers(cls: type[Detector] | JobRule, run: RunSnapshot) -> list[str]:
     """Where the signals that the check reads stand now, its spike scores, and its newest episodes."""
-    told = []
+    told = _of_job(run) if isinstance(cls, JobRule) else []
     views = [view for key, view in run.series.items() if key.signal in cls.signals and view.count]
     views.sort(key=lambda view: view.key)
     told += [_series(view) for view in views[:_SERIES]]
@@ -206,6 +206,24 @@ def _numbers(cls: type[Detector], run: RunSnapshot) -> list[str]:
     if len(mine) > _EPISODES:
         told.append(f"and {len(mine) - _EPISODES} earlier episodes (--json lists all)")
     return told
+
+
+def _of_job(run: RunSnapshot) -> list[str]:
+    """Where the run stands, what its scheduler says, and the rhythm that silence is held against."""
+    told = []
+    if run.last_step is not None:
+        of = "" if run.total_steps is None else f" of {run.total_steps:,.15g}"
+        told.append(f"step {run.last_step:,.15g}{of}, {run.step_count:,} in all")
+    if run.job is not None:
+        left = "" if run.job.time_left_s is None else f", {duration(run.job.time_left_s)} left"
+        told.append(f"job {run.job.id}: {run.job.state}{left}")
+    if run.at_risk is not None:
+        told.append(
+            f"next checkpoint in {duration(run.at_risk.next_checkpoint_s)}; about {run.at_risk.steps:.0f} steps at risk"
+        )
+    if run.root_error:
+        told.append(f"last error: {run.root_error}")
+    return [*told, *run.rhythm]
 
 
 def _series(view: SeriesView) -> str:

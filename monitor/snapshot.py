@@ -166,6 +166,7 @@ class RunSnapshot:
     `preview`: the history is still being read, and `series`, `first_step` and `last_step` are those of some records of
     all of the log. They are for drawing; no verdict is made of them.
     `others`: the snapshots of the other runs that the files hold, until they are listed beside it.
+    `rhythm`: the numbers that the job's state rests on where silence tells it, one a line, for people.
     """
 
     name: str
@@ -211,6 +212,7 @@ class RunSnapshot:
     goodput: Goodput | None = None
     preview: bool = False
     others: tuple[RunSnapshot, ...] = ()
+    rhythm: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trainmon.monitor.job.pauses import Expected
-from trainmon.monitor.job.state import JobState, Pulse, duration
+from trainmon.monitor.job.state import JobState, Pulse, duration, seconds
 from trainmon.monitor.snapshot import State
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.quick_dataclass import dataclass
@@ -80,10 +80,11 @@ def by_silence(
     if not is_known:
         return JobState(State.UNKNOWN, f"{where}; {quiet}; whether the job still runs is not known", outlived)
     job = f"while {runs} says that it runs" if runs else ""
+    usual = f" (longest usual gap {seconds(pulse.gap_p99_s)})" if pulse.gap_p99_s is not None else ""
     if age <= limit:
-        usual = f" (usual gap {duration(pulse.gap_p99_s)})" if pulse.gap_p99_s is not None else ""
         return JobState(State.SLOW, "; ".join(filter(None, (where, quiet + usual, job))), outlived)
-    return JobState(State.HUNG, "; ".join(filter(None, (where, f"{quiet}, limit {duration(limit)}", job))), outlived)
+    over = f"{quiet}, limit {duration(limit)}{usual}"
+    return JobState(State.HUNG, "; ".join(filter(None, (where, over, job))), outlived)
 
 
 def _explained(

@@ -110,3 +110,12 @@ def duration(seconds: float | None) -> str:
     if whole < 86400:
         return f"{whole // 3600} h {whole % 3600 // 60} min"
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def seconds(value: float | None) -> str:
+    """Short ones with their digits: gaps of a fast run are less than a second.
+
+    >>> seconds(0.12345), seconds(75.2), seconds(None)
+    ('0.123 s', '1 min 15 s', 'unknown')
+    """
+    return f"{value:.3g} s" if value is not None and value < 60 else duration(value)

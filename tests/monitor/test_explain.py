@@ -25,21 +25,21 @@ def write(path: Path, spike_at: int = 0) -> Path:
     return path
 
 
-@pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: detector.id)
-def test_every_check_says_its_rule_formula_and_source(detector: type) -> None:
-    one = explain(detector.id)
+@pytest.mark.parametrize("check", known())
+def test_every_check_says_its_rule_formula_and_source(check: str) -> None:
+    one = explain(check)
     assert len(one.rule) > 20
     assert one.formula
     assert "METRICS.md" in one.source
     assert one.verdict is None
     told = text(one)
-    assert detector.id in told
+    assert check in told
     assert "formula" in told
 
 
-@pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: detector.id)
-def test_thresholds_that_the_formula_names_are_listed(detector: type) -> None:
-    one = explain(detector.id)
+@pytest.mark.parametrize("check", known())
+def test_thresholds_that_the_formula_names_are_listed(check: str) -> None:
+    one = explain(check)
     named = {name for name in re.findall(r"[a-z_]+(?:\.[a-z_0-9]+)+", one.formula) if name in DEFAULTS}
     assert named <= {limit.name for limit in one.limits}
 
@@ -60,6 +60,33 @@ def test_the_runs_own_numbers(tmp_path: Path) -> None:
     assert any("399 values" in number for number in one.numbers)
     assert any("step 300" in number for number in one.numbers)
     assert any("spike score of loss" in number for number in one.numbers)
+
+
+def test_every_check_of_a_report_can_be_explained(tmp_path: Path) -> None:
+    (run,) = judge([str(write(tmp_path / "log.jsonl"))], cwd=tmp_path).runs
+    assert {one.id for one in run.checks} <= set(known())
+    assert {detector.id for detector in DETECTORS} < set(known())
+
+
+def test_the_jobs_state_comes_with_the_rhythm_that_silence_is_held_against(tmp_path: Path) -> None:
+    stamped = [{"step": i, "loss": 2.0, "time": 1.7e9 + 120.0 * i + (900.0 if i > 300 else 0.0)} for i in range(1, 400)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in stamped), encoding="utf-8")
+    (run,) = judge([str(log)], cwd=tmp_path, limits=Thresholds().override({"silence.gaps": 20.0}, source="me")).runs
+    one = explain("job.state", run)
+    told = "\n".join(one.numbers)
+    assert "step 399" in told
+    assert "gaps between records: median 2 min 0 s, 99th percentile 2 min 0 s" in told
+    assert "long pauses: 1, the newest of 17 min behind step 300" in told
+    assert "slow from 20 min of silence on, hung from 40 min" in told  # 20 x 2 min
+    assert ("silence.gaps", 20.0, "me") in {(limit.name, limit.value, limit.source) for limit in one.limits}
+
+
+def test_the_limit_of_a_job_that_is_over_is_not_told(tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl")
+    log.write_text(log.read_text() + "Training completed.\n", encoding="utf-8")
+    (run,) = judge([str(log)], cwd=tmp_path).runs
+    assert not any("hung from" in number for number in explain("job.state", run).numbers)
 
 
 def test_an_unknown_check_is_a_key_error() -> None:
