@@ -74,7 +74,7 @@ def _nothing(_watched: WatchedRun) -> None:
 
 
 def watched_by(runs: Iterable[RunSnapshot]) -> str:
-    """How the files are watched, for the status line: "4 files: 3 by inotify, 1 by polling (nfs4)"."""
+    """How the files are watched, for the status line: "4 files: 3 watched by inotify, 1 polled (nfs4)"."""
     return ways_of(file for run in runs for file in run.files)
 
 

@@ -34,11 +34,11 @@ class FileStatus:
         """What was read of it; a binary file has no lines to count.
 
         >>> FileStatus("a.log", "generic", 9, 9, 4, 1, 2).counted, FileStatus("a", "tfevents", 9, 9, 0, 7, 0).counted
-        ('4 lines, 1 records, 2 unreadable', '7 records')
+        ('4 lines, 1 record, 2 unreadable', '7 records')
         """
-        lines = f"{self.lines} lines, " if self.lines or not self.records else ""
+        lines = f"{_number_of(self.lines, 'line')}, " if self.lines or not self.records else ""
         unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
-        return f"{lines}{self.records} records{unreadable}"
+        return f"{lines}{_number_of(self.records, 'record')}{unreadable}"
 
     def watched(self, waited_s: float = 0.0) -> str:
         """How the file is watched and how old its newest byte is, `waited_s` after this was known.
@@ -56,19 +56,34 @@ _WAYS = {"inotify": "inotify", "poll": "polled"}
 
 
 def ways_of(files: Iterable[FileStatus]) -> str:
-    """How many files are watched in which way.
+    """How many files are watched in which way, in words.
 
+    >>> near = FileStatus("a.log", "stdout", 9, 9, 1, 1, 0, "inotify")
     >>> far = FileStatus("b.log", "stdout", 9, 9, 1, 1, 0, "poll", filesystem="nfs4")
-    >>> ways_of([FileStatus("a.log", "stdout", 9, 9, 1, 1, 0, "inotify"), far, far])
-    '3 files: 2 by polling (nfs4), 1 by inotify'
+    >>> ways_of([near, far, far]), ways_of([near]), ways_of([far, far])
+    ('3 files: 2 polled (nfs4), 1 watched by inotify', '1 file, watched by inotify', '2 files, polled (nfs4)')
     """
     ways = Counter((file.watched_by, file.filesystem if file.watched_by == "poll" else "") for file in files)
     ways.pop(("", ""), None)
     parts = [
-        f"{count} by {'polling' if way == 'poll' else way}{f' ({where})' if where else ''}"
+        (count, f"{_TOLD.get(way, f'read by {way}')}{f' ({where})' if where else ''}")
         for (way, where), count in ways.most_common()
     ]
-    return f"{sum(ways.values())} files: {', '.join(parts)}" if parts else ""
+    if len(parts) < 2:
+        return f"{_number_of(parts[0][0], 'file')}, {parts[0][1]}" if parts else ""
+    return f"{sum(ways.values())} files: {', '.join(f'{count} {told}' for count, told in parts)}"
+
+
+_TOLD = {
+    "inotify": "watched by inotify",
+    "poll": "polled",
+    "stdin": "read from standard input",
+    "ssh": "followed over ssh",
+}
+
+
+def _number_of(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
 
 
 def _age(seconds: float) -> str:

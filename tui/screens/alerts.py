@@ -1,4 +1,4 @@
-"""Every episode of every run in one list: open ones first, the newest on top."""
+"""Every episode of every run in one list: open ones first, of those the worst on top."""
 
 from __future__ import annotations
 

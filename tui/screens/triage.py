@@ -17,7 +17,7 @@ from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.span import Line, Span, wrap
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
-from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar, newest_first
+from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar, worst_first
 
 _FEW_LINES = 7
 
@@ -112,12 +112,12 @@ class TriageScreen(RunCharted):
         return f"{explaining.title} explains the symptom already" if after else f"not the cause; {on} goes on"
 
     def episode_id(self) -> str | None:
-        """The newest episode of the step."""
+        """The worst episode of the step."""
         run, step = self.run_now(), self.steps.current
         if run is None or step is None:
             return None
         named = tuple(one for one in run.episodes if one.id in step.episodes)
-        return newest_first(named)[0].id if named else None
+        return worst_first(named)[0].id if named else None
 
     def copied(self) -> str:
         """What the step found, why, and what next; the line or the chart where the cursor is on those."""

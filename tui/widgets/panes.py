@@ -50,9 +50,10 @@ class TextList(LineList):
         self.text: list[Line] = []
 
     def show(self, text: list[Line]) -> None:
-        """Replaces the text."""
-        self.text = text
-        self._drawn = []
+        """Replaces the text; what stands there already is not drawn again."""
+        if text != self.text:
+            self.text = text
+            self._drawn = []
         self.redraw()
 
     @property
@@ -201,9 +202,9 @@ class WalkBar(TriagePane):
             self.refresh()
 
 
-def newest_first(episodes: tuple[Episode, ...]) -> list[Episode]:
-    """Unseen open ones before all others, then by where they began, newest first."""
-    return sorted(episodes, key=lambda one: (one.recovered or one.acknowledged, -one.first_step, one.id))
+def worst_first(episodes: tuple[Episode, ...]) -> list[Episode]:
+    """Unseen open ones before all others, then by severity, then by where they began, the newest first."""
+    return sorted(episodes, key=lambda one: (one.recovered or one.acknowledged, -one.severity, -one.first_step, one.id))
 
 
 def status_of(one: Episode, now: float) -> str:
@@ -214,7 +215,7 @@ def status_of(one: Episode, now: float) -> str:
 
 
 class AlertPane(LineList):
-    """Episodes of one run, newest first."""
+    """Episodes of one run, the worst first."""
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id)
@@ -224,7 +225,7 @@ class AlertPane(LineList):
     def show(self, episodes: tuple[Episode, ...], now: float) -> None:
         """`now`: wall seconds, to tell whether a snooze still lasts. The cursor stays on its episode."""
         before = self.current
-        self.episodes, self.now = newest_first(episodes), now
+        self.episodes, self.now = worst_first(episodes), now
         if before is not None and self.cursor:
             self.cursor = next((i for i, one in enumerate(self.episodes) if one.id == before.id), self.cursor)
         self.redraw()
@@ -240,13 +241,13 @@ class AlertPane(LineList):
         return len(self.episodes)
 
     def head_key(self) -> Hashable:
-        """The title counts."""
-        return tuple(one.recovered or one.acknowledged for one in self.episodes)
+        """The title counts, and tells where the cursor is."""
+        return (self.cursor, tuple(one.recovered or one.acknowledged for one in self.episodes))
 
     def head(self) -> list[Line]:
         """The title."""
         unseen = sum(not (one.recovered or one.acknowledged) for one in self.episodes)
-        text = f"  {unseen} open of {len(self.episodes)}, newest first" if self.episodes else "  none"
+        text = f"  {unseen} open of {len(self.episodes)}, worst first" if self.episodes else "  none"
         if self.count > max(1, self.size.height - 1):
             text += f"  ({self.cursor + 1}/{self.count})"
         return [[Span(" alerts", "heading", "bar"), Span(text, "faint", "bar")]]
