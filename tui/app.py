@@ -32,7 +32,7 @@ from trainmon.tui.commands import KeyCommands, RunCommands
 from trainmon.tui.crash import told
 from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.ground import ask_dark
-from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette
+from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette, outlive_the_terminal
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.later import call_after
@@ -111,6 +111,7 @@ class TrainmonApp(OpeningApp):
                 *(one for one in self._filters if not isinstance(one, Monochrome | NoColor)),
             ]
         accept_any_keyboard()
+        outlive_the_terminal()
         self.source = source
         self.clock: Clock = clock or SystemClock()
         self.look = look or terminal_look()

@@ -9,6 +9,7 @@ from typing import Any
 from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.drivers import linux_driver
+from textual.drivers._writer_thread import WriterThread
 
 
 class Palette(CommandPalette):
@@ -35,3 +36,23 @@ def accept_any_keyboard() -> None:
         return partial(codecs.getincrementaldecoder(name), errors="replace")
 
     linux_driver.getincrementaldecoder = tolerant  # type: ignore[assignment,attr-defined]
+
+
+class _Outliving(WriterThread):
+    """Writes to the terminal, and to nowhere once that is gone.
+
+    Textual's own ends there; thirty frames later who draws waits for ever, and no signal is heard any more.
+    """
+
+    def run(self) -> None:
+        """Works until stopped."""
+        try:
+            super().run()
+        except OSError:
+            while self._queue.get() is not None:
+                pass
+
+
+def outlive_the_terminal() -> None:
+    """A terminal that goes away (a dropped connection) holds nothing up."""
+    linux_driver.WriterThread = _Outliving  # type: ignore[attr-defined]
