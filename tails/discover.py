@@ -88,6 +88,7 @@ class _Search:
         self.above: dict[Path, Path | None] = {}
         self.elsewhere: list[Target] = []
         self.remote: dict[str, RemotePath] = {}
+        self.named: set[str] = set()  # files that a target names
         self.may_grow = False
         self.down: list[str] = []
 
@@ -106,7 +107,7 @@ class _Search:
             self._inherit(found)
             for path, start in starts_of(each.path for each in found.files).items():
                 self.attempts.setdefault(path, start)
-        names = name_runs([found.path for _, found in groups], self.cwd)
+        names = name_runs([found.path for _, found in groups], self.cwd, named=self.named)
         names = [self.called.get(id(found), name) for name, (_, found) in zip(names, groups, strict=True)]
         runs = [
             RunFiles(name, target, tuple(map(self._file, found.files)))
@@ -140,6 +141,7 @@ class _Search:
             self._take_glob(target)
         elif target.kind is TargetKind.PATH:
             self.groups.append((target.text, self._named(target.path)))
+            self.named.add(self.groups[-1][1].path)
         elif target.remote is not None:
             self.elsewhere.append(target)
         else:

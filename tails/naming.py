@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.looks import look_at_name
 from trainmon.tails.opening import show
 
+_TELLS_NOTHING = lazy(
+    r"(?i)(?:stdout|stderr|std|train(?:ing)?|metrics?|raw|data|tmp|test)?[_-]?(?:logs?|runs?|out(?:puts?)?|results?|files)?"
+)
 
-def name_runs(paths: Sequence[str], cwd: Path, taken: Iterable[str] = ()) -> list[str]:
+
+def name_runs(paths: Sequence[str], cwd: Path, taken: Iterable[str] = (), named: Collection[str] = ()) -> list[str]:
     """A name for each of `paths`: its last components, as few as tell it apart from the others and from `taken`.
 
-    A file whose own name says nothing (train.log) is shown with its directory. Names are printable and unique.
+    A file whose own name says nothing (train.log) is shown with its directory. Of several runs, one that has a
+    directory to itself is called by the directory, where that says more; not so a file of `named`, which the user
+    named. Names are printable and unique.
 
     >>> name_runs(["/w/runs/a/train.log", "/w/runs/b/train.log", "/w/runs/c"], Path("/w"))
     ['a/train.log', 'b/train.log', 'c']
+    >>> name_runs(["/w/ppo/ray.log", "/w/sft/measurements.csv", "/w/logs/llama-7b.log"], Path("/w"))
+    ['ppo', 'sft', 'llama-7b.log']
     """
     used = set(taken)
     parts = [_parts(path, cwd) for path in paths]
+    for place in _alone(paths, cwd):
+        if paths[place] not in named and _says_less(parts[place]):
+            del parts[place][-1]
     lengths = [min(_least(components), len(components)) for components in parts]
     while True:
         names = ["/".join(part[-length:]) for part, length in zip(parts, lengths, strict=True)]
@@ -32,6 +44,32 @@ def name_runs(paths: Sequence[str], cwd: Path, taken: Iterable[str] = ()) -> lis
                 grown = True
         if not grown:
             return _numbered([show(name) for name in names], used)
+
+
+def _alone(paths: Sequence[str], cwd: Path) -> list[int]:
+    """Which of several paths have the directory they lie in, and all below it, to themselves."""
+    if len(paths) < 2:
+        return []
+    whole = [os.path.abspath(cwd / path) for path in paths]  # noqa: PTH100 - as below
+    below = Counter(folder for path in whole for folder in _above(path))
+    own = Counter(whole)
+    folders = map(os.path.dirname, whole)
+    return [place for place, folder in enumerate(folders) if below[folder] == 1 and not own[folder]]
+
+
+def _above(path: str) -> Iterator[str]:
+    while (folder := os.path.dirname(path)) != path:  # noqa: PTH120
+        yield folder
+        path = folder
+
+
+def _says_less(components: list[str]) -> bool:
+    """Whether the last component is a file that tells less of its run than the directory does: one word, no number."""
+    if len(components) < 2 or "." not in components[-1]:
+        return False
+    look = look_at_name(components[-1])
+    word = components[-1].partition(".")[0]
+    return look is not None and bool(look.key) and word.isalpha() and not _TELLS_NOTHING.fullmatch(components[-2])
 
 
 def _parts(path: str, cwd: Path) -> list[str]:

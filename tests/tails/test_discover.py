@@ -210,6 +210,16 @@ def test_a_named_file_is_a_run_whatever_it_is(tmp_path: Path) -> None:
     assert found.problems == ()
 
 
+def test_a_run_with_a_directory_to_itself_is_called_by_it(tmp_path: Path) -> None:
+    """But by its file where the user named that, where the directory tells nothing, and where another run is below."""
+    tree = {"ppo/ray.log": LOG, "sft/measurements.csv": b"step,loss\n1,2\n2,3\n", "logs/llama.log": LOG}
+    put(tmp_path, {**tree, "two/a.log": LOG, "two/b.log": LOG, "up/own.log": LOG, "up/x/a.log": LOG, "up/y/b.log": LOG})
+    names = {run.name for run in discover(["."], tmp_path).runs}
+    assert names == {"ppo", "sft", "llama.log", "a.log", "b.log", "own.log", "x", "y"}
+    assert [run.name for run in discover(["ppo/ray.log", "sft"], tmp_path).runs] == ["ray.log", "sft"]
+    assert [run.name for run in discover(["ppo"], tmp_path).runs] == ["ray.log"], "of one run nothing is to be told"
+
+
 def test_targets_that_lead_nowhere_are_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     put(tmp_path, {"notes/a.md": b"x"})
