@@ -17,7 +17,7 @@ from trainmon.monitor.signals import SIGNALS
 from trainmon.monitor.thresholds import DEFAULTS
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.text import printable
-from trainmon.tui.keys import KEYS, SCREENS
+from trainmon.tui.keys import KEYS, SCREENS, title
 
 _MADE = "<!-- made by docs/reference.py: change the program, then run it -->\n"
 
@@ -90,7 +90,7 @@ def keys() -> str:
         "| --- | --- | --- | --- |",
     ]
     for key in KEYS:
-        where = "everywhere" if set(key.screens) == set(SCREENS) else ", ".join(key.screens)
+        where = "everywhere" if set(key.screens) == set(SCREENS) else ", ".join(map(title, key.screens))
         lines.append(f"| `{_cell(key.shown)}` | {_cell(key.help)} | {where} | `{key.id}` |")
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,7 @@ from trainmon.tails.quick_dataclass import dataclass
 FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LOG, HELP = "fleet", "run", "triage", "evidence", "compare", "log", "help"
 ALERTS, INVENTORY, SIGNALS, LAYERS, EXPERTS = "alerts", "inventory", "signals", "layers", "experts"
 SCREENS = (FLEET, RUN, TRIAGE, EVIDENCE, COMPARE, LAYERS, EXPERTS, LOG, ALERTS, INVENTORY, SIGNALS, HELP)
+_TITLES = {FLEET: "list of runs", LOG: "raw log", ALERTS: "all alerts", SIGNALS: "add chart"}
 _RUNS = (RUN, TRIAGE, EVIDENCE, LOG, LAYERS, EXPERTS)
 _BUT_LOG = (RUN, TRIAGE, EVIDENCE, LAYERS, EXPERTS)
 _CURVES = (RUN, TRIAGE, EVIDENCE, COMPARE, LAYERS, EXPERTS)
@@ -231,6 +232,15 @@ KEYS: tuple[Key, ...] = (
     Key("pane.next", "pane(1)", "tab", "Tab", "", "next pane"),
     Key("pane.previous", "pane(-1)", "shift+tab", "shift+Tab", "", "previous pane"),
 )
+
+
+def title(screen: str) -> str:
+    """What a person calls the screen.
+
+    >>> title(FLEET), title(RUN)
+    ('list of runs', 'run')
+    """
+    return _TITLES.get(screen, screen)
 
 
 def is_as_made(key: Key) -> bool:

@@ -43,7 +43,7 @@ async def test_every_screen_at_every_size(kind: str, size: tuple[int, int]) -> N
             keys.ALERTS: "open ones first",
             keys.INVENTORY: "status   signal",
             keys.SIGNALS: "Enter draws",
-            keys.HELP: "keys of the fleet screen",
+            keys.HELP: "on this screen: list of runs",
         }
         assert wanted[kind] in text
         assert text.splitlines()[-1].rstrip().endswith("quit")

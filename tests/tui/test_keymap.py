@@ -13,7 +13,7 @@ from trainmon.tui.app import TrainmonApp
 from trainmon.tui.glyphs import UNICODE
 from trainmon.tui.keymap import KeyMap, key_map_of, normal
 from trainmon.tui.look import Look
-from trainmon.tui.screens.help import HelpScreen
+from trainmon.tui.screens.help import HelpScreen, help_lines
 from trainmon.tui.screens.log import LogScreen
 from trainmon.tui.screens.triage import TriageScreen
 
@@ -139,3 +139,15 @@ def test_whatever_is_written_a_key_means_one_thing(table: dict[str, object]) -> 
             assert owner.setdefault(one, key.id) == key.id
     assert all(changed.shown(name) for name in ("quit", "help", "back"))
     assert isinstance(changed, KeyMap)
+
+
+@pytest.mark.parametrize("asked_on", keys.SCREENS)
+def test_the_help_tells_every_key_once_screen_by_screen(asked_on: str) -> None:
+    lines = ["".join(span.text for span in line) for line in help_lines(asked_on, 400, UNICODE, KeyMap())]
+    told = lines[: lines.index(" signs")]
+    for key in keys.KEYS:
+        if not key.id.startswith("chart."):
+            assert sum(line[3:16].rstrip() == key.shown and line.endswith(key.help) for line in told) == 1, key.id
+    assert not any("fleet" in line for line in told), "what nobody sees on the screen"
+    titles = [line for line in told if line.startswith(" ") and not line.startswith("  ")]
+    assert len(titles) == len(set(titles)) >= 5

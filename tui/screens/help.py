@@ -56,11 +56,16 @@ class HelpScreen(MonitorScreen):
 
 
 def help_lines(asked_on: str, width: int, glyphs: Glyphs, key_map: KeyMap) -> list[Line]:
-    """All keys, those of the screen `asked_on` first; then the signs."""
-    here = [key for key in key_map.of(asked_on) if _is_shown(key)]
-    lines = _section(f"keys of the {asked_on} screen", here, width, glyphs)
-    others = [key for key in key_map.keys if asked_on not in key.screens and _is_shown(key)]
-    lines += [[], *_section("on other screens", others, width, glyphs, where=True)]
+    """All keys, those of the screen `asked_on` first, then screen by screen; then the signs."""
+    shown = [key for key in key_map.keys if _is_shown(key)]
+    here = [key for key in shown if asked_on in key.screens and not _is_everywhere(key)]
+    lines = _section(f"on this screen: {keys.title(asked_on)}", here, width, glyphs) if here else []
+    everywhere = [key for key in shown if _is_everywhere(key)]
+    lines += [*([[]] if lines else []), *_section("on every screen", everywhere, width, glyphs)]
+    for screen in keys.SCREENS:  # a key stands where it is met first, on the way from the list into a run
+        others = [key for key in shown if _first_screen(key) == screen and key not in (*here, *everywhere)]
+        if others:
+            lines += [[], *_section(keys.title(screen), others, width, glyphs)]
     lines += [[], [Span(" signs", "heading")]]
     meanings = {
         Verdict.PASS: "PASS: judged, nothing found",
@@ -110,14 +115,21 @@ def _is_shown(key: keys.Key) -> bool:
     return bool(key.keys) and (not key.id.startswith("chart.") or key.id == "chart.1" or not keys.is_as_made(key))
 
 
-def _section(title: str, entries: list[keys.Key], width: int, glyphs: Glyphs, where: bool = False) -> list[Line]:
+def _is_everywhere(key: keys.Key) -> bool:
+    """Moving about, and what is a key of all screens but this help."""
+    return set(keys.SCREENS) - {keys.HELP} <= set(key.screens)
+
+
+def _first_screen(key: keys.Key) -> str:
+    return next(screen for screen in keys.SCREENS if screen in key.screens)
+
+
+def _section(title: str, entries: list[keys.Key], width: int, glyphs: Glyphs) -> list[Line]:
     lines: list[Line] = [[Span(f" {title}", "heading")]]
     for key in entries:
         text = key.help
         if key.id == "chart.1" and keys.is_as_made(key):
             text = "enlarge a chart; the same key shows all again"
-        if where:
-            text = f"{text} ({', '.join(key.screens)})"
         shown = keys.shown_keys(key, ascii_only=not glyphs.braille)
         for place, piece in enumerate(wrap(text, width - 18)):
             lines.append([Span(f"   {fit(shown if place == 0 else '', 13)} ", "key"), Span(piece)])
