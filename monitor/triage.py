@@ -103,7 +103,7 @@ def _step(
     if verdict is Verdict.PASS and (unknown := _unknown(mine)):
         verdict, telling = Verdict.NO_DATA, unknown
     loud = [check for check in telling if check.verdict in (Verdict.FAIL, Verdict.WARN)]
-    shown = loud if loud and verdict is not Verdict.PASS else telling[:1]
+    shown = loud if loud and verdict is not Verdict.PASS else [*telling[:1], *(one for one in loud if one.advisory)]
     ids = {check.id for check in mine}
     related = tuple(episode.id for episode in episodes if episode.check in ids)
     charts = [key for episode in episodes if episode.check in ids for key in (episode.signal,) if key in series]

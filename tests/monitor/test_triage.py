@@ -38,6 +38,16 @@ def test_advice_and_missing_data_explain_nothing() -> None:
     assert steps["memory"].verdict is Verdict.NO_DATA
 
 
+def test_advice_is_told_beside_what_is_fine() -> None:
+    """A norm that is well while every step is clipped: who reads the step reads of both."""
+    advice = CheckResult("clip", "", Verdict.WARN, "all steps are clipped", next="raise the threshold", advisory=True)
+    checks = (result("grad.norm", Verdict.PASS), advice)
+    steps = walk(checks, {"grad.norm": "gradients", "clip": "gradients"}, (), {SignalKey("grad.norm"): None})
+    step = next(step for step in steps if step.id == "gradients")
+    assert step.verdict is Verdict.PASS
+    assert (step.what, step.next) == ("grad.norm says PASS; all steps are clipped", "raise the threshold")
+
+
 def test_what_does_not_apply_is_not_a_gap() -> None:
     steps = {step.id: step for step in walk((result("moe.balance", Verdict.NOT_APPLICABLE),), STEPS, (), {})}
     assert steps["experts"].verdict is Verdict.NOT_APPLICABLE
