@@ -21,7 +21,7 @@ _NO_METRIC = frozenset({"v_num", "refresh"})
 
 
 # A frame with metrics and nothing behind it, as bytes: what comes before the elapsed time tells the bar and its place.
-QUICK_BAR = re.compile(rb"([^<=\n]*/[\d.]+[kMGT]?) \[\d[\d:]*<[^=\]]*, ?[^=\]]*=[^\]]*\]\s*(?:\x1b\[[AK]\s*)*$")
+QUICK_BAR = re.compile(rb"([^<=\n]*/[\d.]+[kMGT]?) \[\d[\d:]*<(?=[^=\]]*,)[^=\]]*+=[^\]]*\]\s*(?:\x1b\[[AK]\s*)*$")
 
 
 class BarKind(Enum):
