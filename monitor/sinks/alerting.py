@@ -11,6 +11,7 @@ from trainmon.monitor.sinks.base import Surroundings
 from trainmon.monitor.sinks.bus import AlertBus
 from trainmon.monitor.sinks.ping import Ping
 from trainmon.monitor.sinks.registry import sinks_of
+from trainmon.monitor.sinks.remembered import Remembered
 from trainmon.monitor.sinks.settings import AlertSettings
 from trainmon.monitor.sinks.shared import Mark, Marks, SharedState
 from trainmon.monitor.sinks.told import ToldBook, told_file
@@ -48,6 +49,7 @@ class Alerting:
             include_standing=wanted.standing,
             told_before=self._told.before() if self._told is not None else None,
         )
+        self._remembered = Remembered(self._told, marks, around.clock) if self._told is not None else None
         self._pings = [Ping(target, around.say, around.clock, wanted.ping_every) for target in wanted.ping]
         self._heard: SimpleQueue[Mark] = SimpleQueue()
         self._shared = (
@@ -59,7 +61,8 @@ class Alerting:
     def take(self, fleet: FleetSnapshot) -> None:
         """The newest snapshot; to be called at least once a second, also when it is the same."""
         if self._sinks:
-            events = self._bus.take(fleet, self._clock.wall())
+            marked = fleet if self._remembered is None else self._remembered.of(fleet)
+            events = self._bus.take(marked, self._clock.wall())
             if events and self._told is not None:
                 self._told.note(events)
             for level, sink in self._sinks if events else ():

@@ -1,4 +1,4 @@
-"""What was told of which episode, kept over a restart: within the hour nobody is told of the same again.
+"""What was told and acknowledged of which episode, kept over a restart: nobody is told of the same again in the hour.
 
 One small JSON file in the user's XDG state folder for each directory and choice of sinks, private to the user. What it
 cannot read begins anew, which may send one message twice and loses none.
@@ -47,9 +47,26 @@ class Told(msgspec.Struct, frozen=True):
         return self.run, self.target, self.episode
 
 
+class Marked(msgspec.Struct, frozen=True):
+    """An episode that the user acknowledged or silenced (`snoozed_until`, 0 for not), and when; wall seconds."""
+
+    run: str
+    target: str
+    episode: str
+    at: float
+    acknowledged: bool = False
+    snoozed_until: float = 0.0
+
+    @property
+    def name(self) -> Name:
+        """Which episode of which run."""
+        return self.run, self.target, self.episode
+
+
 class _Kept(msgspec.Struct):
     schema: str = SCHEMA
     told: tuple[Told, ...] = ()
+    marked: tuple[Marked, ...] = ()
 
 
 def told_file(directory: Path, wanted: AlertSettings, folder: Path | None = None) -> Path:
@@ -66,13 +83,30 @@ class ToldBook:
         self._path = path
         self._say = say
         self._lock = threading.Lock()
-        self._told: dict[Name, Told] = {one.name: one for one in _read(path)}
-        self._worker = Worker("told", self._write, say, clock=clock, gather_s=_GATHER_S)
+        kept = _read(path)
+        self._told: dict[Name, Told] = {one.name: one for one in kept.told}
+        self._marked: dict[Name, Marked] = {one.name: one for one in kept.marked}
+        self._worker: Worker[None] = Worker("told", self._write, say, clock=clock, gather_s=_GATHER_S)
 
     def before(self) -> dict[Name, Told]:
         """What had been told when the program began."""
         with self._lock:
             return dict(self._told)
+
+    def marked(self) -> dict[Name, Marked]:
+        """What had been acknowledged or silenced when the program began."""
+        with self._lock:
+            return dict(self._marked)
+
+    def mark(self, marked: Sequence[Marked]) -> None:
+        """These were acknowledged or silenced now. Returns at once."""
+        with self._lock:
+            for one in marked:
+                self._marked.pop(one.name, None)
+                self._marked[one.name] = one
+            while len(self._marked) > _MOST:
+                del self._marked[next(iter(self._marked))]
+        self._worker.put(None)
 
     def note(self, events: Sequence[AlertEvent]) -> None:
         """These go out now. Returns at once."""
@@ -81,21 +115,22 @@ class ToldBook:
                 for episode in event.episodes:
                     name = (event.run, event.target, episode.id)
                     self._told.pop(name, None)
-                    if not event.is_over:
+                    if event.is_over:
+                        self._marked.pop(name, None)
+                    else:
                         self._told[name] = Told(*name, int(event.rank), int(event.peak), event.at)
             while len(self._told) > _MOST:
                 del self._told[next(iter(self._told))]
-        for event in events:
-            self._worker.put(event)
+        self._worker.put(None)
 
     def close(self, patience_s: float) -> None:
         """Writes what waits."""
         self._worker.close(patience_s)
 
-    def _write(self, events: list[AlertEvent]) -> float | None:
-        del events
+    def _write(self, asked: list[None]) -> float | None:
+        del asked
         with self._lock:
-            kept = _Kept(told=tuple(self._told.values()))
+            kept = _Kept(told=tuple(self._told.values()), marked=tuple(self._marked.values()))
         try:
             write_private(self._path, msgspec.json.encode(kept) + b"\n")
         except OSError as error:
@@ -103,11 +138,11 @@ class ToldBook:
         return None
 
 
-def _read(path: Path) -> tuple[Told, ...]:
+def _read(path: Path) -> _Kept:
     try:
         kept = msgspec.json.decode(read_private(path, _MOST_BYTES), type=_Kept)
     except (OSError, ValueError, msgspec.MsgspecError):  # no ValueErrors before msgspec 0.21
-        return ()
+        return _Kept()
     ranks = {int(rank) for rank in Rank}
     good = kept.schema == SCHEMA and all({one.rank, one.peak} <= ranks for one in kept.told)
-    return kept.told if good else ()
+    return kept if good else _Kept()

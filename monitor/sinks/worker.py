@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from trainmon.monitor.sinks.event import AlertEvent
 from trainmon.tails.clock import Clock
 
 Say = Callable[[str], None]
 MOST_WAITING: Final = 200
 _LAST_TRIES_S: Final = 1.0  # between tries while the program waits to end
 
+Item = TypeVar("Item")
 
-class Worker:
+
+class Worker(Generic[Item]):
     """Gives `work` what waits, in order, `most_at_once` at a time at most; `say` hears, once, of what cannot be kept.
 
     `work` returns the seconds after which it wants the same again, None when it is done with it.
@@ -24,7 +25,7 @@ class Worker:
     def __init__(
         self,
         name: str,
-        work: Callable[[list[AlertEvent]], float | None],
+        work: Callable[[list[Item]], float | None],
         say: Say,
         *,
         clock: Clock,
@@ -37,13 +38,13 @@ class Worker:
         self._clock = clock
         self._most_at_once = most_at_once
         self._gather_s = gather_s
-        self._waiting: deque[AlertEvent] = deque()
+        self._waiting: deque[Item] = deque()
         self._dropped = 0
         self._wake = threading.Condition()
         self._is_busy = self._is_closing = self._is_given_up = False
         self._thread: threading.Thread | None = None
 
-    def put(self, event: AlertEvent) -> None:
+    def put(self, event: Item) -> None:
         """Returns at once. The oldest is dropped where too many wait."""
         with self._wake:
             if len(self._waiting) >= MOST_WAITING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.monitor.sinks.made import NOW, Said, episode, fleet_of, run_of
+from tests.monitor.sinks.made import NOW, Marked, Said, episode, fleet_of, run_of
 from trainmon.monitor.finding import Episode, Severity
 from trainmon.monitor.sinks.alerting import Alerting
 from trainmon.monitor.sinks.base import Surroundings
@@ -32,14 +33,6 @@ class At:
         del seconds
 
 
-class Marks:
-    def acknowledge(self, run: str, episode_id: str) -> None:
-        """Nobody else is there."""
-
-    def snooze(self, run: str, episode_id: str, seconds: float) -> None:
-        """Nobody else is there."""
-
-
 class Watched:
     """Programs one after the other in one directory, with one alert log."""
 
@@ -49,6 +42,7 @@ class Watched:
         self.log = folder / "alerts.jsonl"
         self.wanted = AlertSettings(log=self.log, **wanted)  # type: ignore[arg-type]
         self.said = Said()
+        self.session = Marked()
 
     def program(self, now: float, *fleets: tuple[Episode, ...]) -> list[str]:
         before = len(self.events())
@@ -56,8 +50,8 @@ class Watched:
         alerting = Alerting(
             self.wanted,
             Surroundings(clock, self.said),
-            Marks(),
-            directory=self.folder,  # type: ignore[arg-type]
+            self.session,
+            directory=self.folder,
         )
         for place, episodes in enumerate(fleets):
             clock.now = now + 2.0 * place
@@ -86,6 +80,39 @@ def test_without_standing_ones_the_end_of_what_was_told_is_told_all_the_same(
     assert watched.program(NOW, (), (episode(),)) == ["opened"]
     assert watched.program(NOW + 60, (episode(), episode("e2", severity=Severity.WARN))) == []
     assert watched.program(NOW + 120, (episode(recovered=True),)) == ["recovered"]
+
+
+def test_what_was_acknowledged_is_not_sent_again_by_the_next_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(tmp_path, monkeypatch, standing=True)
+    seen = episode(acknowledged=True)
+    assert watched.program(NOW, (), (episode(),), (seen,)) == ["opened"]
+    assert watched.session.marks == []
+    assert watched.program(NOW + 4000, (episode(),), (seen,)) == []
+    assert watched.session.marks == [("acknowledge", "a", "e1")]
+    other = episode("e2", "grad.norm")
+    assert watched.program(NOW + 9000, (episode(), other)) == ["opened"], "another fault is told"
+    assert watched.program(NOW + 9100, (episode(recovered=True), other)) == ["recovered"]
+
+
+def test_a_snooze_goes_on_over_a_restart_and_comes_back_when_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(tmp_path, monkeypatch, standing=True)
+    asleep = episode(snoozed_until=NOW + 5000)
+    assert watched.program(NOW, (), (episode(),), (asleep,)) == ["opened"]
+    assert watched.program(NOW + 4000, (episode(),), (asleep,)) == []
+    assert watched.session.marks == [("snooze", "a", "e1", 1000.0)]
+    assert watched.program(NOW + 5001, (episode(),)) == ["again"]
+
+
+def test_a_fault_of_the_same_name_that_began_later_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(tmp_path, monkeypatch, standing=True)
+    first = replace(episode(), first_time=NOW - 50)
+    assert watched.program(NOW, (), (first,), (replace(first, acknowledged=True),)) == ["opened"]
+    assert watched.program(NOW + 4000, (first,)) == []
+    assert watched.program(NOW + 8000, (replace(first, first_time=NOW + 7900),)) == ["again"]
 
 
 def test_other_sinks_heard_nothing_of_it(tmp_path: Path) -> None:
