@@ -74,7 +74,8 @@ class CompareScreen(Charted):
         if runs:
             found = self._compared(runs, axis)
             table = [*end_table(runs, axis, width, self.glyphs, found), *difference_lines(found, width, self.glyphs)]
-        self.sized(pane, height=min(len(table), max(4, self.app.size.height // 3)))
+        pane.how = f"{self.shown_key('pane.next')}, then {self.shown_key('down')} {self.shown_key('up')}"
+        self.sized(pane, height=min(len(table), max(4, self.app.size.height * 5 // 12)))
         pane.show(table)
 
     def recall(self, kept: Layout) -> None:

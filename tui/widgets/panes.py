@@ -41,13 +41,14 @@ class TextLines(FlatWidget):
 
 
 class TextList(LineList):
-    """Lines to read; moving scrolls."""
+    """Lines to read; moving scrolls. `how`: the keys that do, told in the last line while there are more below it."""
 
     shows_cursor = False
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id)
         self.text: list[Line] = []
+        self.how = ""
 
     def show(self, text: list[Line]) -> None:
         """Replaces the text; what stands there already is not drawn again."""
@@ -71,12 +72,18 @@ class TextList(LineList):
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
-        return tuple(self.text[index])
+        return (self._more(index), *self.text[index])
 
     def row(self, index: int, width: int, at_cursor: bool) -> Line:
         """One line."""
         del width, at_cursor
-        return self.text[index]
+        more = self._more(index)
+        return [Span(f" {more} more lines: {self.how}", "muted")] if more else self.text[index]
+
+    def _more(self, index: int) -> int:
+        """How many lines there are from `index` on, if it is the last that fits and its place is wanted to say so."""
+        left = self.count - index
+        return left if self.how and left > 1 and index == self.top + self.page - 1 else 0
 
 
 class TriagePane(LineList):
