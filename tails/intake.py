@@ -7,6 +7,7 @@ import queue
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 QUEUE_ITEMS = 64
 RESCAN_S = 5.0
+_path = lru_cache(4096)(Path)  # the screen asks for the same few, again and again
 _SCAN_SHARE = 20.0  # looking for new runs takes at most a twentieth of the time
 HANGS_AFTER_S = 10.0
 
@@ -164,7 +166,7 @@ class Intake:
 
     def written_s(self, path: str) -> float | None:
         """When `path` was last seen to be written to, on the monotonic clock: before it is read. None: not known."""
-        reader = self._reader_of.get(Path(path))
+        reader = self._reader_of.get(_path(path))
         if reader is None:
             return None
         return reader.watcher.written_at.get(path) if isinstance(reader, Reader) else reader.written_s(path)

@@ -300,8 +300,12 @@ class TrainmonApp(OpeningApp):
             self.alerting.take(self.fleet)
             for mark in self.alerting.heard():
                 self.notify(mark.words, markup=False)
-        if self.clock.monotonic() - self._shown_s >= _STILL_S:
+        if self.clock.monotonic() - self._shown_s >= _STILL_S and not self._is_still():
             self._show()
+
+    def _is_still(self) -> bool:
+        screen = self.screen_stack[-1] if self.screen_stack else None
+        return isinstance(screen, MonitorScreen) and screen.is_still(self.fleet)
 
     def _show(self) -> None:
         if not self.screen_stack:  # the screens are being closed, the timers not yet

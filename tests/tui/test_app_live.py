@@ -82,6 +82,36 @@ async def test_ages_grow_while_nothing_comes() -> None:
         assert line.rstrip().endswith("40s")
 
 
+async def test_a_list_that_stands_still_is_gone_through_when_an_age_changes_and_not_before() -> None:
+    async with running() as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, FleetScreen)
+        clock = app.clock
+        assert isinstance(clock, StillClock)
+        drawn: list[float] = []
+        draw = screen.draw
+
+        def counted(fleet: FleetSnapshot) -> None:
+            drawn.append(clock.now)
+            draw(fleet)
+
+        screen.draw = counted  # type: ignore[method-assign]
+        clock.now = 2.0
+        app._tick()
+        before = text_of(app)
+        clock.now = 3600.0
+        app._tick()
+        await pilot.pause()
+        assert drawn[-1] == 3600.0
+        assert text_of(app) != before
+        drawn.clear()
+        clock.now = 3602.0
+        app._tick()
+        assert not drawn, "ages in hours"
+        await pilot.press("s")
+        assert drawn, "a key is answered whatever the ages are"
+
+
 async def test_the_cursor_stays_on_its_run_when_the_order_changes() -> None:
     async with running() as (app, pilot):
         await pilot.press("j", "j", "j")

@@ -89,6 +89,11 @@ class MonitorScreen(Screen[None]):
     def draw(self, fleet: FleetSnapshot) -> None:
         """Puts the newest snapshot on the screen."""
 
+    def is_still(self, fleet: FleetSnapshot) -> bool:
+        """Whether drawing `fleet` again would change nothing, not even an age."""
+        del fleet
+        return False
+
     @property
     def monitor(self) -> TrainmonApp:
         """The app."""

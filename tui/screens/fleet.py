@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 
 from textual.app import ComposeResult
@@ -52,6 +52,7 @@ class FleetScreen(MonitorScreen):
         self._has_news = True
         self._head = (0, "")
         self._detailed: Hashable = None
+        self._drawn: tuple[FleetSnapshot, str] | None = None
 
     def body(self) -> ComposeResult:
         """Counts, list, preview, status."""
@@ -79,8 +80,8 @@ class FleetScreen(MonitorScreen):
         shown = self.matching(rows)
         width = self.app.size.width
         wanted = " and ".join(part for part in (self.filter_text, "troubled" if self.only_troubled else "") if part)
-        ages = partial(self.monitor.age_s, now_s=self.monitor.clock.monotonic())
-        self.table.show(shown, frozenset(self.monitor.pins), ages, self._nothing(fleet, rows))
+        self._drawn = (fleet, self.monitor.awaited)
+        self.table.show(shown, frozenset(self.monitor.pins), self._ages(), self._nothing(fleet, rows))
         status = status_line(fleet, width, self.glyphs, loading=self.monitor.loading)
         if self.monitor.awaited and not rows:  # then it is no problem that nothing was found
             status = [Span(" starting", "faint")]
@@ -88,6 +89,15 @@ class FleetScreen(MonitorScreen):
         self._has_news = bool(fleet.problems or fleet.reading or self.monitor.loading is not None)
         self._head = (len(shown), wanted)
         self._follow()
+
+    def _ages(self) -> Callable[[Row], float]:
+        return partial(self.monitor.age_s, now_s=self.monitor.clock.monotonic())
+
+    def is_still(self, fleet: FleetSnapshot) -> bool:
+        """See `MonitorScreen`: a list of runs that stand still is not gone through once a second."""
+        drawn = self._drawn
+        is_told = drawn is not None and drawn[0] is fleet and drawn[1] == self.monitor.awaited
+        return is_told and not self.has_class("-brief") and self.table.is_as_old(self._ages())
 
     def _follow(self) -> None:
         """What depends on where the cursor is."""

@@ -58,6 +58,10 @@ class FleetTable(LineList):
         """Runs that match the filter."""
         return len(self.rows)
 
+    def is_as_old(self, age_s: Callable[[Row], float]) -> bool:
+        """Whether every age is still the one that stands there."""
+        return all(numbers.age(age_s(row)) == numbers.age(self._ages[row.id]) for row in self.rows)
+
     @property
     def hidden(self) -> tuple[int, int]:
         """How many runs are scrolled out above and below."""
