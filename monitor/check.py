@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from trainmon.monitor import unreadable
 from trainmon.monitor.amount import amount, named
@@ -18,6 +20,7 @@ from trainmon.monitor.thresholds import short_names
 from trainmon.tails.text import printable
 
 FIRST_FIVE = ("loss.spike", "grad.norm", "lr.schedule", "batch.ratio", "loss.plateau")
+_LATER: Final = "; it will be read when it appears"
 _TOLD_ABOVE = ("job.state", "job.risk")
 _WIDTH = 100
 _NAME = 64
@@ -40,9 +43,29 @@ def is_worth_a_report(run: RunSnapshot) -> bool:
     return run.job is not None or bool(run.series or run.root_error or run.notes) or run.state in ENDED
 
 
-def of_one_look(problem: str) -> str:
-    """The words of a problem for a command that looks once: what is "read when it appears" holds while watching."""
-    return problem.replace("; it will be read when it appears", "; check the spelling")
+def of_one_look(problem: str, run: RunSnapshot | None = None) -> str:
+    """The words of a problem for a command that looks once: what is "read when it appears" holds while watching.
+
+    `run`: whose file it is; where a job writes it, nobody spelled its path.
+    """
+    if run is None or run.job is None:
+        return problem.replace(_LATER, "; check the spelling")
+    if run.state in ENDED:
+        return problem.replace(f" yet{_LATER}", ": its job has ended, and it was removed or never written")
+    return problem.replace(_LATER, ": its job has not begun to write")
+
+
+def told_once(run: RunSnapshot) -> RunSnapshot:
+    """`run` with the problems of its files in the words of a command that looks once.
+
+    That a job wrote nothing to its standard error is none.
+    """
+    files = []
+    for file in run.files:
+        is_quiet = not file.size_bytes and any(file.path.endswith(job.stderr or "\0") for job in run.job_chain)
+        problem = "" if is_quiet and ": empty; " in file.problem else of_one_look(file.problem, run)
+        files.append(replace(file, problem=problem))
+    return replace(run, files=tuple(files))
 
 
 def why_nothing(run: RunSnapshot) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainmon.monitor.check import told_once
 from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.room import budget_of
@@ -93,7 +94,7 @@ def judge(
         from trainmon.monitor.dask_workers import judged_on  # for those who have a cluster
 
         runs = list(judged_on(cluster, discovery.runs, judge_one, said))
-    runs = [replace(each, others=()) for run in runs for each in (run, *run.others)]
+    runs = [told_once(replace(each, others=())) for run in runs for each in (run, *run.others)]
     problems = (*discovery.problems, *(jobs.problems if jobs is not None else ()), *said)
     problems = tuple(dict.fromkeys(problems))
     return Judgement(tuple(runs), problems, discovery.searched, is_one_unjudged(targets, runs, cwd))

@@ -155,7 +155,11 @@ class _Search:
             return
         runs, problems = self.jobs.jobs_of(target.text)
         self.problems += problems
-        for job, found, attempts in job_groups(runs, LocalJobPlaces(), self._settings_beside):
+
+        def lost(why: str) -> None:
+            self.problems.append(f"{show(target.text)}: {why}")
+
+        for job, found, attempts in job_groups(runs, LocalJobPlaces(), self._settings_beside, lost):
             self.called[id(found)] = job.name
             self.attempts |= attempts
             self.groups.append((target.text, found))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainmon.tails.ssh.address import Address
 
 _MOST_NAMES = 20_000
+_MOST_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class JobFiles:
 
     `outputs`: (standard output, standard error) of each, "" where there is none; a file that does not exist yet counts.
     `ids`: the jobs' ids. `work_dir`: of the newest. `since`: when its first start began, seconds since the epoch.
+    `is_asked` False: nobody named it, and it is over: nothing is said of it where it left no file.
+    `is_known` False: nobody knows (any more) where it wrote; else empty outputs mean that it writes to none.
     """
 
     name: str
@@ -35,6 +38,8 @@ class JobFiles:
     ids: tuple[str, ...] = ()
     work_dir: str = ""
     since: float | None = None
+    is_asked: bool = True
+    is_known: bool = True
 
 
 class JobSource(Protocol):
@@ -139,15 +144,46 @@ class LocalJobPlaces:
 
 
 def job_groups(
-    jobs: Sequence[JobFiles], places: JobPlaces, settings_beside: Callable[[str], Sequence[Found]]
+    jobs: Sequence[JobFiles],
+    places: JobPlaces,
+    settings_beside: Callable[[str], Sequence[Found]],
+    lost: Callable[[str], None],
 ) -> Iterator[tuple[JobFiles, Group, dict[str, int]]]:
-    """Each of `jobs` with its files, and the number of the start that wrote each (0 is the first)."""
+    """Each of `jobs` with its files, and the number of the start that wrote each (0 is the first).
+
+    `lost`: told at the end, in one line, of jobs that write to no file.
+    """
+    silent: list[JobFiles] = []
     sharing = Counter(job.work_dir for job in jobs)
     for job in jobs:
-        is_alone = sharing[job.work_dir] == 1 and is_private_place(job.work_dir)
+        is_alone = sharing[job.work_dir] == 1 and is_private_place(job.work_dir) and (job.is_known or _has_output(job))
         found = files_of(job, places, with_work_dir=is_alone)
-        first = next(stdout for stdout, _ in job.outputs if stdout)
+        if not any(each.look.role != "config" for each in found.files):
+            silent += [job] if job.is_asked else []
+            continue
+        named = [path for outputs in zip(*job.outputs, strict=True) for path in outputs if path]
+        first = named[0] if named else next(each.path for each in found.files if each.look.role != "config")
         yield job, Group(first, [*found.files, *settings_beside(first)]), found.attempts
+    for is_known in (True, False):
+        if those := [job for job in silent if job.is_known is is_known]:
+            lost(_of_no_file(those))
+
+
+def _has_output(job: JobFiles) -> bool:
+    return any(path for outputs in job.outputs for path in outputs)
+
+
+def _of_no_file(jobs: Sequence[JobFiles]) -> str:
+    """What is said of jobs whose logs cannot be told."""
+    ids = [job.ids[-1] for job in jobs if job.ids]
+    more = f" (+{len(ids) - _MOST_TOLD} more)" if len(ids) > _MOST_TOLD else ""
+    what = f"job{'s' if len(ids) > 1 else ''} {', '.join(ids[:_MOST_TOLD])}{more}"
+    place = jobs[0].work_dir if len({job.work_dir for job in jobs}) == 1 else "the work directory"
+    if jobs[0].is_known:
+        why = f"the output of {what} goes to /dev/null, and {place} holds no log that is surely its own"
+    else:
+        why = f"Slurm no longer says where {what} wrote, and no log in {place} carries the number"
+    return f"{why}; name the log file"
 
 
 def files_of(job: JobFiles, places: JobPlaces, *, with_work_dir: bool) -> JobRun:
@@ -162,7 +198,10 @@ def files_of(job: JobFiles, places: JobPlaces, *, with_work_dir: bool) -> JobRun
             if path and path not in files:
                 files[path] = Found(path, Look("stdout" if role == "stdout" else "log", Doubt.NONE))
                 attempts[path] = attempt
-    for found in _with_id(job, places, {os.path.dirname(path) for path in files}):  # noqa: PTH120
+    folders = {os.path.dirname(path) for path in files}  # noqa: PTH120
+    if not folders and is_private_place(job.work_dir):
+        folders = {job.work_dir}
+    for found in _with_id(job, places, folders):
         files.setdefault(found.path, found)
     if with_work_dir and job.work_dir:
         for found in _beside(job, files, places):

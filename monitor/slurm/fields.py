@@ -14,6 +14,16 @@ _CODES = lazy(r"(\d{1,9}):(\d{1,9})", re.ASCII)
 _DEPENDENCY = lazy(r"(?:^|\s)(?:-d ?|--dep[a-z]*[= ])((?:after\w*:[\d:_+(),?\w]+|singleton)\S*)", re.ASCII)
 _GPUS = lazy(r"gres/gpu(:[^=,]*)?=(\d{1,9})(?!\d)", re.ASCII)
 _LONGEST_LINE: Final = 10_000
+# Options of sbatch that stand alone; all others have a value behind them.
+_SHORT_FLAGS: Final = "HhkOQsVvW"
+_FLAGS: Final = frozenset(
+    (
+        "--contiguous", "--disable-stdout-job-summary", "--exclusive", "--get-user-env", "--hold", "--ignore-pbs",
+        "--nice", "--no-kill", "--no-requeue", "--overcommit", "--oversubscribe", "--parsable", "--propagate",
+        "--quiet", "--reboot", "--requeue", "--share", "--spread-job", "--test-only", "--usage", "--use-min-nodes",
+        "--verbose", "--version", "--wait", "--help",
+    )
+)  # fmt: skip
 NOTHING: Final = frozenset(("", "(null)", "N/A", "None", "Unknown", "None assigned", "Invalid", "NOT_SET"))
 
 # States that end a job, and words that say what a job in another state is doing.
@@ -50,6 +60,31 @@ def dependency(submit_line: str) -> str:
     """
     found = _DEPENDENCY.search(submit_line[:_LONGEST_LINE])
     return found[1] if found else ""
+
+
+def outputs(submit_line: str) -> tuple[str, str]:
+    """(stdout, stderr) patterns by the words that submitted a job, "" where they name none; the script may do so too.
+
+    What stands behind the script's name are words of its own.
+
+    >>> outputs("sbatch -J a -o logs/%j.out --error=%j.err --hold job.sh -o mine"), outputs("sbatch -W job.sh -e x")
+    (('logs/%j.out', '%j.err'), ('', ''))
+    """
+    told = {"o": "", "e": ""}
+    words = iter(submit_line[:_LONGEST_LINE].split()[1:])
+    for word_ in words:
+        long, mark, value = word_.partition("=")
+        if not word_.startswith("-"):
+            break
+        if word_.startswith("--"):
+            key = {"--output": "o", "--error": "e"}.get(long, "")
+            value = value if mark or long in _FLAGS else next(words, "")
+        else:
+            key, value = word_[1:2], word_[2:]
+            value = value if value or key in _SHORT_FLAGS else next(words, "")
+        if key in told:
+            told[key] = value
+    return told["o"], told["e"]
 
 
 def state_word(text: str) -> str:

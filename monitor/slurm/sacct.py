@@ -93,6 +93,8 @@ def _job(row: Mapping[str, str], asked_at: float) -> JobInfo:
     names = Names(own, row.get("JobName", ""), row.get("User", ""), array, task, first_node(nodes))
     work_dir = fields.word(row.get("WorkDir", ""))
     stdout, stderr = fields.word(row.get("StdOut", "")), fields.word(row.get("StdErr", ""))
+    if not stdout:  # before 24.05
+        stdout, stderr = fields.outputs(row.get("SubmitLine", ""))
     is_over = state in fields.ENDED or state in ("REQUEUED", "RESIZING")
     told: dict[str, Any] = {
         "state": state,
@@ -113,7 +115,9 @@ def _job(row: Mapping[str, str], asked_at: float) -> JobInfo:
         "work_dir": work_dir,
         "gpus": fields.gpus(row.get("AllocTRES", "")),
     }
-    sources = {name: "sacct" for name, value in told.items() if value not in (None, "")}
+    sources = {
+        name: "sacct" for name, value in told.items() if value not in (None, "") or (name == "stdout" and stdout)
+    }
     return JobInfo(id=row["JobID"], asked_at=asked_at, sources=sources, **told)
 
 

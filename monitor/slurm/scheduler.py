@@ -283,7 +283,8 @@ class Scheduler:
         """`job` with what was said before, or by accounting, and is no longer: a dependency that was met."""
         if before is None or not before.dependency or job.dependency:
             return job
-        return replace(job, dependency=before.dependency)
+        source = {name: told for name, told in before.sources.items() if name == "dependency"}
+        return replace(job, dependency=before.dependency, sources=job.sources | source)
 
     # -- sacct -------------------------------------------------------------------------------------------------
 

@@ -254,6 +254,8 @@ def _made(
     for name in ("name", "user", "reason", "nodes", "dependency"):
         told[name] = printable(told[name], 300)
     sources = {name: "squeue" for name, value in told.items() if value not in (None, "")}
+    if told["work_dir"]:
+        sources["stdout"] = "squeue"  # also of one that goes nowhere: that is known
     return JobInfo(id=identity, asked_at=asked_at, sources=sources, **told)
 
 

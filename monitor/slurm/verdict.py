@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -28,6 +29,7 @@ _ENDS: Final[dict[str, State]] = {
 _REQUEUED: Final = frozenset(("REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"))
 _PAUSED: Final = frozenset(("SUSPENDED", "STOPPED"))
 _SIGNALS: Final = {1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_NO_OUTPUT: Final = 53  # what Slurm itself gives a batch job whose files it cannot open; no program dies of it
 # Reasons that do not pass by waiting.
 _BLOCKED: Final = (
     "DependencyNeverSatisfied", "JobHeld", "BadConstraints", "InvalidAccount", "InvalidQOS", "AccountNotAllowed",
@@ -77,6 +79,9 @@ def how_it_exited(job: JobInfo) -> str:
     >>> how_it_exited(JobInfo("4", "FAILED", exit_code=137)), how_it_exited(JobInfo("4", "FAILED", signal=11))
     ('exit code 137 (SIGKILL)', 'signal 11 (SIGSEGV)')
     """
+    if job.signal == _NO_OUTPUT:
+        folder = os.path.dirname(job.stdout)  # noqa: PTH120
+        return f"signal 53: Slurm could not open its output; is there a directory {folder or 'for it'} on the node?"
     if job.signal:
         return f"signal {job.signal}" + (f" ({_SIGNALS[job.signal]})" if job.signal in _SIGNALS else "")
     if not job.exit_code:
@@ -94,8 +99,10 @@ def _ended(job: JobInfo, words: JobState | None) -> JobState:
         reason = f"Slurm no longer knows job {job.id}, and the log does not say how it ended"
         return JobState(State.UNKNOWN, reason, is_over=True)
     state = _ENDS.get(job.state, State.UNKNOWN)
-    if job.started_at is None and job.state == "CANCELLED":
-        return JobState(state, f"{who}, before it started")
+    if job.state == "CANCELLED" and _never_ran(job):
+        # What it waited for stays behind as its reason.
+        by = f" ({job.reason})" if job.reason.startswith("by ") else ""
+        return JobState(state, f"Slurm job {job.id} CANCELLED{by}, before it started")
     if words is None:
         return JobState(_refined(state, job), who, is_over=True)
     if words.state in _BROKEN:
@@ -110,6 +117,11 @@ def _ended(job: JobInfo, words: JobState | None) -> JobState:
         # A script that was told to stop, saved and left in order.
         return replace(words, reason=f"{words.reason} [{who}]", is_over=True)
     return JobState(_refined(state, job), f"{who}; the log: {words.reason}", words.root_error, words.evidence, True)
+
+
+def _never_ran(job: JobInfo) -> bool:
+    """Whether it was ended while it waited; squeue gives such a job the moment of its end as its start."""
+    return job.started_at is None or (not job.nodes and job.started_at == job.ended_at)
 
 
 def _refined(state: State, job: JobInfo) -> State:

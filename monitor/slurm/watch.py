@@ -67,6 +67,7 @@ class JobWatch:
         self._runs: dict[str, KnownRun] = {}
         self._matched: dict[str, tuple[JobInfo, ...]] = {}
         self._process_jobs: dict[str, JobInfo] = {}
+        self._nowhere: dict[str, tuple[str, ...]] = {}  # run -> jobs whose output no file tells
         self._asked_for: set[str] = set()
         self._to_ask: set[str] = set()
         self._answered = threading.Event()
@@ -95,9 +96,8 @@ class JobWatch:
             places = tuple(os.path.normpath(path) for path in paths)
             if known is not None and known.paths == places:
                 return
-            run = KnownRun(
-                name, places, is_local=self._is_local, jobs=known.jobs if known is not None else tuple(ids_of(target))
-            )
+            jobs = known.jobs if known is not None else self._nowhere.get(name) or tuple(ids_of(target))
+            run = KnownRun(name, places, is_local=self._is_local, jobs=jobs)
             self._runs[name] = run
         if run.jobs:  # the jobs are known already: there is nothing to find out on the disk
             self._matched[name] = match(run, self._indexed())
@@ -167,7 +167,7 @@ class JobWatch:
         for job in may_go_on[:_LOOKED_BACK]:
             with self._look_lock:
                 self._scheduler.look_back(job)
-        found, silent = self._files(jobs)
+        found, silent = self._files(jobs, [job.id for one in ids for job in board.named(one)])
         if (
             is_mine
         ):  # of a job that has ended, and of which Slurm has forgotten where it wrote, nobody asked by its number
@@ -207,8 +207,8 @@ class JobWatch:
             if job.user == board.user and (job.ended_at is None or now - job.ended_at < _MINE_AGE_S)
         ]
 
-    def _files(self, jobs: dict[str, JobInfo]) -> tuple[list[JobFiles], list[str]]:
-        """The runs of `jobs`, with the earlier and later jobs of their chains; ids of those that write nowhere."""
+    def _files(self, jobs: dict[str, JobInfo], asked: Sequence[str]) -> tuple[list[JobFiles], list[str]]:
+        """The runs of `jobs`, of which `asked` were named, with their chains; ids of those whose output is unknown."""
         board = self._scheduler.board
         found: list[JobFiles] = []
         silent: list[str] = []
@@ -222,13 +222,17 @@ class JobWatch:
             chain = tuple(board.jobs.get(job.id, job) for job in chain)
             starts = starts_of(chain, board)
             outputs = list(dict.fromkeys(map(_output, starts)))
-            if not any(stdout for stdout, _ in outputs):
+            newest = chain[-1]
+            goes_nowhere = not any(map(any, outputs))
+            if goes_nowhere and not newest.work_dir:
                 silent += [job.id for job in mine]
                 continue
-            newest = chain[-1]
             since = next((start.started_at for start in starts if start.started_at is not None), None)
             ids = tuple(job.id for job in chain)
-            found.append(JobFiles(run_name(newest), tuple(outputs), ids, newest.work_dir, since))
+            if goes_nowhere:
+                self._nowhere[run_name(newest)] = ids
+            said = any(job.id in asked or job.state not in ENDED for job in mine), "stdout" in newest.sources
+            found.append(JobFiles(run_name(newest), tuple(outputs), ids, newest.work_dir, since, *said))
         return found, silent
 
     def _find_output(self, job: JobInfo, newest: JobInfo) -> None:

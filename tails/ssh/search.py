@@ -108,7 +108,11 @@ class _Search:
             return
         runs, problems = jobs.jobs_of(text)
         self.out.problems += problems
-        for job, found, attempts in job_groups(runs, FarJobPlaces(self.places), self._settings_beside):
+
+        def lost(why: str) -> None:
+            self.out.problems.append(f"{show(text)}: {why}")
+
+        for job, found, attempts in job_groups(runs, FarJobPlaces(self.places), self._settings_beside, lost):
             self.out.called[id(found)] = job.name
             self.out.attempts |= {self.remote.at(path).name: number for path, number in attempts.items()}
             self._add(text, found)

@@ -116,3 +116,19 @@ def test_what_was_heard_long_ago_is_said_to_be_old() -> None:
 
 def test_without_a_scheduler_an_old_log_is_unknown() -> None:
     assert state(None, age_s=90_000.0).state is State.UNKNOWN
+
+
+def test_an_output_that_could_not_be_opened_is_told_as_that() -> None:
+    """Slurm itself says signal 53 then, which is no signal that a newcomer knows."""
+    found = state(job("FAILED", ended_at=NOW - 60.0, signal=53, stdout="/w/logs/12.out", reason="JobLaunchFailure"))
+    assert found.state is State.CRASHED
+    assert "could not open its output; is there a directory /w/logs on the node?" in found.reason
+
+
+@pytest.mark.parametrize("started", [None, NOW - 60.0])
+def test_a_job_that_was_cancelled_while_it_waited_never_began(started: float | None) -> None:
+    """squeue gives it the moment of its end as its start, and what it waited for as its reason."""
+    told = job("CANCELLED", started_at=started, ended_at=NOW - 60.0, reason="Priority")
+    assert state(told, age_s=None, last=None).reason == "Slurm job 12 CANCELLED, before it started"
+    ran = job("CANCELLED", started_at=NOW - 60.0, ended_at=NOW - 60.0, nodes="n1", reason="by user 7")
+    assert state(ran, age_s=None, last=None).reason == "Slurm job 12 CANCELLED (by user 7)"
