@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from trainmon.tails.record import NoteKind
-from trainmon.tails.rule import Rule, rule
+from trainmon.tails.rule import Rule, rule, up_to
 
 _K = NoteKind
 
@@ -28,15 +28,15 @@ HARDWARE: Final[tuple[Rule, ...]] = (
         r"^E[A-Z0-9]\d{4}: .{0,80}Failed to allocate memory"
         r"|\bMODULE:PT_DEVMEM\b.{0,80}(?:Allocation failed|out of memory)"
         r"|\bFailed to alloc DEVICE memory\b|\bNRT_RESOURCE\b(?!\s?=)"
-        r"|RESOURCE_EXHAUSTED: .{0,300}\breserve\b|\bOOM when allocating tensor\b",
+        rf"|RESOURCE_EXHAUSTED: {up_to('resource_exhausted', 300)}\breserve\b|\bOOM when allocating tensor\b",
     ),
     # What the kernel's driver says of the card.
     rule(
         _K.XID,
         "amdgpu|habanalabs|gpu hang|engine reset|wedged",
-        r"\bamdgpu\b.{0,80}(?:\bring \w[\w.]{0,30} timeout|GPU reset begin|\buncorrectable\b|\bpage fault\b"
-        r"|GPU recovery failed|\bPROTECTION_FAULT|GPU is lost|device lost)"
-        r"|\bhabanalabs\b.{0,80}(?:\bstuck\b|\bTDR\b|going to (?:hard-?)?reset|fatal error|critical)"
+        rf"\bamdgpu\b{up_to('amdgpu', 80)}(?:\bring \w[\w.]{{0,30}} timeout|GPU reset begin|\buncorrectable\b"
+        r"|\bpage fault\b|GPU recovery failed|\bPROTECTION_FAULT|GPU is lost|device lost)"
+        rf"|\bhabanalabs\b{up_to('habanalabs', 80)}(?:\bstuck\b|\bTDR\b|going to (?:hard-?)?reset|fatal error|critical)"
         r"|\b(?:i915|xe)\b.{0,80}(?:GPU HANG|Engine reset|\bwedged\b)",
     ),
     # The run-time's last words.

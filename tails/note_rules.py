@@ -11,9 +11,11 @@ from trainmon.tails.hardware_rules import HARDWARE
 from trainmon.tails.record import NoteKind
 from trainmon.tails.rule import Rule
 from trainmon.tails.rule import rule as _rule
+from trainmon.tails.rule import up_to as _up_to
 
 _K = NoteKind
 
+_STORES = "rendezvous|store|clients"
 _SAVE = r"(?<![-/_\w.])sav(?:ed|ing)(?![-/_\w])"
 _NO_SAVE = (
     r"(?!.*(?:\bload(?:ed|ing)\b|\bwill\b|not found|\bskip|\bwrap|going to be|is bigger|\b(?:if|before|when) sav))"
@@ -60,7 +62,8 @@ RULES: tuple[Rule, ...] = (
         "out of memory|outofmemory|resource_exhausted",
         r"^(?:\w{1,40}\.){0,6}OutOfMemoryError(?:: (?=\S+ )|:?\s*$)|(?<=\S )(?:\w{1,40}\.){0,6}OutOfMemoryError: \S"
         r"|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
-        r"|RESOURCE_EXHAUSTED: .{0,300}(?:out of memory|allocat)|Out of memory error on [A-Z]PU",
+        rf"|RESOURCE_EXHAUSTED: {_up_to('resource_exhausted', 300)}(?:out of memory|allocat)"
+        r"|Out of memory error on [A-Z]PU",
         unless=rf"{WENT_ON.pattern}"
         r"|\b(?:if|avoid\w{0,4}|prevent\w{0,4}|in case of|to (?:reduce|fix|handle)|when)\b.{0,80}\bout of memory",
     ),
@@ -80,10 +83,10 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.INIT_TIMEOUT,
         "timed out initializing process group|timed out after|rendezvoustimeout|waiting for clients",
-        r"Timed out initializing process group|(?:rendezvous|store|clients).*timed out after|RendezvousTimeoutError"
-        r"|timed out.*waiting for clients",
+        rf"Timed out initializing process group|(?:{_STORES}){_up_to(_STORES, 300)}timed out after"
+        rf"|RendezvousTimeoutError|timed out{_up_to('timed out', 300)}waiting for clients",
     ),
-    _rule(_K.XID, "xid|fallen off the bus", r"\bXid\b.*?\b\d{1,3}\b|GPU has fallen off the bus"),
+    _rule(_K.XID, "xid|fallen off the bus", rf"\bXid\b{_up_to('xid', 120)}\b\d{{1,3}}\b|GPU has fallen off the bus"),
     _rule(
         _K.SEGFAULT,
         "segmentation fault|sigsegv|bus error|sigbus|sigabrt|core dumped|fatal python error|aborted"
@@ -195,16 +198,17 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.CHECKPOINT_SAVED,
         "saved|saving",
-        rf"^{_NO_SAVE}(?:.*?{_SAVE}.{{0,80}}?(?:checkpoint|ckpt|model|state|weights|optim)"
-        rf"|.*?(?:checkpoint|ckpt|model|state)\S*(?: \S+){{0,6}}? {_SAVE}|Saving\.\.\.|Saving to: "
+        rf"^{_NO_SAVE}(?:.*?{_SAVE}{_up_to(_SAVE, 80)}(?:checkpoint|ckpt|model|state|weights|optim)"
+        rf"|.*?(?:checkpoint|ckpt|model|state)\S{{0,300}}+(?: \S{{1,300}}+){{0,6}}? {_SAVE}|Saving\.\.\.|Saving to: "
         rf"|(?:Configuration|Model weights) saved in )",
     ),
     _rule(
         _K.RESUMED,
         "resum|loaded checkpoint|successfully loaded|starting from iteration|restor|continuing training from",
-        r"\bresum(?:ed|ing)\b.{0,40}(?:from|at|checkpoint|training)(?!.*(?:None|False)\s*$)|(?:success"
+        r"\bresum(?:ed|ing)\b.{0,40}(?:from|at|checkpoint|training)(?!.{0,80}(?:None|False)\s*$)|(?:success"
         r"fully )?loaded checkpoint"
-        r"|successfully loaded .*(?:checkpoint|global_step|states?\.pt)|loading checkpoint and "
+        rf"|successfully loaded {_up_to('successfully loaded', 400)}(?:checkpoint|global_step|states?\.pt)"
+        r"|loading checkpoint and "
         r"starting from iteration [1-9]"
         r"|continuing training from (?:checkpoint|global step [1-9])"
         r"|\brestor(?:ed|ing) (?:from )?(?:the )?checkpoint",

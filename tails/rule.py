@@ -21,6 +21,16 @@ class Rule:
     unless: re.Pattern[str] | None = None
 
 
+def up_to(word: str, most: int) -> str:
+    """An expression for at most `most` characters behind a `word` up to what must follow, without another `word`: a
+    line that repeats it is searched once, not once for each.
+
+    >>> re.search("Xid" + up_to("Xid", 20) + r"\\d", "Xid of Xid error 79").group()
+    'Xid error 7'
+    """
+    return rf"(?:(?!{word}).){{0,{most}}}?"
+
+
 def rule(
     kind: NoteKind, tokens: str, pattern: str, *, teardown: bool = False, unless: str = "", as_written: bool = False
 ) -> Rule:

@@ -13,6 +13,8 @@ from trainmon.tails.formats.csv_table import CsvTable
 from trainmon.tails.formats.json_document import JsonDocument
 from trainmon.tails.formats.jsonl import JsonLines
 from trainmon.tails.formats.stdout import Stdout
+from trainmon.tails.note_rules import RULES
+from trainmon.tails.rule import Rule
 
 SHORT, LONG = 8 << 10, 32 << 10
 FACTOR = 12.0  # four is linear, sixteen quadratic
@@ -80,6 +82,26 @@ def test_a_line_that_repeats_itself_is_read_in_linear_time(read: Callable[[bytes
             short = max(min(cost(read, head, part, SHORT) for _ in range(3)), 0.005)
             long = min(cost(read, head, part, LONG) for _ in range(3))
             assert long < FACTOR * short, (head, part, short, long)
+
+
+@pytest.mark.parametrize("form", ["{} ", "{}: ", "{}", "x {} x "])
+def test_no_rule_searches_the_rest_of_a_line_for_each_of_its_words(form: str) -> None:
+    def time(rule: Rule, token: str, size: int) -> float:
+        part = form.format(token)
+        text = part * (size // len(part))
+        began = process_time()
+        for pattern in (rule.pattern, rule.unless):
+            if pattern is not None:
+                pattern.search(text)
+        return process_time() - began
+
+    for rule in RULES:
+        for token in rule.tokens:
+            if time(rule, token, 16_000) < 0.1:
+                continue
+            short = max(min(time(rule, token, 2000) for _ in range(3)), 0.001)
+            long = min(time(rule, token, 16_000) for _ in range(3))
+            assert long < 24 * short, (rule.kind, token, short, long)  # eight is linear, 64 quadratic
 
 
 @pytest.mark.parametrize("opening", ['{"a":', "[", '{"loss": ', "{'a': "])
