@@ -7,6 +7,7 @@ import re
 from trainmon.tails.card_memory import card_bytes
 from trainmon.tails.fact_names import FACT_NAMES, TEXT_FACTS
 from trainmon.tails.formats.numbers import with_multiplier
+from trainmon.tails.rule import up_to
 
 # In text a batch size without "global" may be any of several, and counters are no facts.
 _UNCLEAR = frozenset(
@@ -73,7 +74,8 @@ _ALL_SETTINGS = re.compile(r"(?:Arguments|Namespace|Args|Config(?:uration)?)\(")
 _SWITCH = re.compile(
     r"\s*[\"']?(?P<name>bf16|fp16|fp8|bfloat16|float16)[\"']?\s?(?:\.{3,}|[:=])\s?[\"']?true\b", re.IGNORECASE
 )
-_COMMAND = re.compile(r"\b(?:torchrun|python[\d.]*|deepspeed|accelerate|srun|mpirun)\b.{0,2000}?\s--", re.IGNORECASE)
+_LAUNCHER = r"\b(?:torchrun|python[\d.]*|deepspeed|accelerate|srun|mpirun)\b"
+_COMMAND = re.compile(rf"{_LAUNCHER}{up_to(_LAUNCHER, 2000)}\s--", re.IGNORECASE)
 _FLAG = re.compile(rf"(?<=\s)--([a-z][\w-]{{1,60}})[ =]{_VALUE}(?=\s|$)")
 _GPU_MEMORY = re.compile(r"\dMiB / {1,4}(\d+)MiB")
 _WORLD = re.compile(r"(?:distributed )?world[_ ]size\s*[:=]\s*(\d+)", re.I)
