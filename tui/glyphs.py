@@ -146,8 +146,11 @@ ASCII = Glyphs(
 def choose_glyphs(environment: Mapping[str, str], encoding: str) -> Glyphs:
     """ASCII on request (``TRAINMON_ASCII``) and wherever the locale or the terminal's `encoding` is not UTF-8.
 
-    In the C locale Python writes UTF-8 all the same, so that `encoding` alone does not tell.
+    In the C locale Python writes UTF-8 all the same, so that `encoding` alone does not tell. The fonts of a Linux
+    console have no braille; with ``TRAINMON_ASCII=0`` it is drawn there too.
     """
+    if environment.get("TERM") == "linux" and not environment.get("TRAINMON_ASCII"):
+        return ASCII
     if environment.get("TRAINMON_ASCII", "") not in ("", "0") or environment.get("LC_ALL") in ("C", "POSIX"):
         return ASCII
     return UNICODE if encoding.lower().replace("-", "") == "utf8" else ASCII
