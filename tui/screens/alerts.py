@@ -20,7 +20,7 @@ from trainmon.tui.screens.of_run import SNOOZE_S
 from trainmon.tui.span import Line, Span, clip, fit, fit_middle, width_of, wrap
 from trainmon.tui.widgets.filter_bar import FilterBar
 from trainmon.tui.widgets.lines import LineList, look_of
-from trainmon.tui.widgets.panes import TextLines, status_of
+from trainmon.tui.widgets.panes import TextLines, counted, status_of
 
 _ROOMY = 20  # rows from which the episode at the cursor is told in full
 
@@ -162,8 +162,8 @@ class AlertsScreen(FilteredScreen):
     def draw(self, fleet: FleetSnapshot) -> None:
         """See `MonitorScreen`."""
         entries = entries_of(self.monitor.rows, self.words)
-        unseen = sum(not (one.episode.recovered or one.episode.acknowledged) for one in entries)
-        head = [Span(" all alerts", "title"), Span(f"  {unseen} open of {len(entries)}, open ones first", "muted")]
+        told = counted([one.episode for one in entries], self.monitor.clock.wall())
+        head = [Span(" all alerts", "title"), Span(f"  {told}, open ones first", "muted")]
         if self.words:
             head.append(Span(f"  with {self.words}; {self.shown_key('back')} shows all", "muted"))
         self.query_one("#head", TextLines).show([head])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from textual.strip import Strip
 
@@ -221,6 +221,13 @@ def status_of(one: Episode, now: float) -> str:
     return "recovered" if one.recovered else "seen" if one.acknowledged else "open"
 
 
+def counted(episodes: Sequence[Episode], now: float) -> str:
+    """How many are open, and how many of those that are not over are silenced for a while."""
+    status = [status_of(one, now) for one in episodes]
+    snoozed = f", {status.count('snoozed')} snoozed" if "snoozed" in status else ""
+    return f"{status.count('open')} open{snoozed} of {len(status)}"
+
+
 class AlertPane(LineList):
     """Episodes of one run, the worst first."""
 
@@ -249,12 +256,11 @@ class AlertPane(LineList):
 
     def head_key(self) -> Hashable:
         """The title counts, and tells where the cursor is."""
-        return (self.cursor, tuple(one.recovered or one.acknowledged for one in self.episodes))
+        return (self.cursor, *(status_of(one, self.now) for one in self.episodes))
 
     def head(self) -> list[Line]:
         """The title."""
-        unseen = sum(not (one.recovered or one.acknowledged) for one in self.episodes)
-        text = f"  {unseen} open of {len(self.episodes)}, worst first" if self.episodes else "  none"
+        text = f"  {counted(self.episodes, self.now)}, worst first" if self.episodes else "  none"
         if self.count > max(1, self.size.height - 1):
             text += f"  ({self.cursor + 1}/{self.count})"
         return [[Span(" alerts", "heading", "bar"), Span(text, "faint", "bar")]]
