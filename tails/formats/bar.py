@@ -12,7 +12,7 @@ _FRAME = re.compile(
     r"(?:^|(?<=[|\s]))(?P<n>\d[\d.]*[kMGT]?)(?:/(?P<total>\d[\d.]*[kMGT]?|\?)|(?= ?[A-Za-z]+ \[))(?: ?[A-Za-z]+)? "
     r"\[(?P<elapsed>(?:\d+ days?, )?\d[\d:]+|\?)"
 )
-_PERCENT = re.compile(r":?\s*\d+%\|")
+_PERCENT = re.compile(r"(?<!\d)\d{1,9}%\|")
 _POSTFIX = re.compile(
     rf"[,\s\[]\s*(?P<key>[A-Za-z_][^=,\]\[]{{0,80}}?)\s*[=:]\s*['\"]?(?P<value>{NUMBER})(?:(?<=[nNfF])\.0)?(?P<unit>%|[a-z"
     rf"A-Z/]{{1,12}})?['\"]?\s*(?=[,\]]|$| )"

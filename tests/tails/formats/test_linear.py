@@ -84,6 +84,14 @@ def test_a_line_that_repeats_itself_is_read_in_linear_time(read: Callable[[bytes
             assert long < FACTOR * short, (head, part, short, long)
 
 
+@pytest.mark.parametrize("label", ["7", " ", ": "])
+def test_a_bar_behind_a_label_that_does_not_end_is_read_in_linear_time(label: str) -> None:
+    data = (label * (LONG // len(label)) + " 7/90 [00:01<00:02, 3.00it/s, loss=2.5]\n").encode()
+    began = process_time()
+    by_stdout(data)
+    assert process_time() - began < SLOW_S
+
+
 @pytest.mark.parametrize("form", ["{} ", "{}: ", "{}", "x {} x "])
 def test_no_rule_searches_the_rest_of_a_line_for_each_of_its_words(form: str) -> None:
     def time(rule: Rule, token: str, size: int) -> float:
