@@ -20,10 +20,18 @@ from trainmon.tails.record import FloatArray
 EPS = 1e-12
 ALIKE = 0.005  # ranks this near to each other were timed behind a barrier
 PLACEHOLDER = SignalKey("sys.straggler")
+MOSTLY = 0.5  # of the values since its first, a rank that is slow must be the slow one
+FEWEST = 3  # values of a slow rank, where values beyond the limit are rare ...
+FEWEST_IN_NOISE = 10  # ... and where they are not: three of one rank come together by chance
+RARE = 0.01
+PRIOR = 50  # values that are taken to have been judged before: one of them beyond the limit
 
 
 class Straggler(Detector):
-    """S above 1.1 with the same rank for 100 steps is a WARN, above 1.5 a FAIL.
+    """S above 1.1 with the same rank for 100 steps, in most of them, is a WARN, above 1.5 a FAIL.
+
+    Three values are enough where S is hardly ever above 1.1 (less than 1% of the values), else ten are asked for: in
+    noisy step times now this rank is the slowest, now that, and soon the same one again.
 
     From step times by rank where they are logged, else from the step's time less each rank's wait for collectives (the
     slow rank waits least), else from a logged S. Times that are alike over all ranks were taken behind the collectives
@@ -49,6 +57,8 @@ class Straggler(Detector):
         self.last: Place | None = None
         self.values = 0
         self.calm = 0
+        self.since = 0  # values since the first of the slow rank
+        self.stray = 0  # values beyond the limit that came to nothing
         self.opened = False
         self.severity = Severity.WARN
         self.scores: list[float] = []
@@ -108,8 +118,10 @@ class Straggler(Detector):
         at = place(frame, row, score)
         if self.rank is None:
             self.rank, self.key, self.first, self.values, self.scores = rank, key, at, 0, []
+            self.since = 0
             self.severity = Severity.WARN
         self.calm = 0
+        self.since += 1
         self.values += 1
         self.last = at
         self.scores.append(score)
@@ -119,7 +131,7 @@ class Straggler(Detector):
 
     def _judge(self, at: Place, row: int, found: Found) -> None:
         first = self.first or at
-        if at.step - first.step < self.limits["straggler.steps"] or self.values < 3:
+        if at.step - first.step < self.limits["straggler.steps"] or not (self.opened or self._is_steady()):
             return
         middle = sorted(self.scores)[len(self.scores) // 2]
         before = self.severity
@@ -132,13 +144,21 @@ class Straggler(Detector):
             self.opened = True
             found.append((row, self._said(action, at)))
 
+    def _is_steady(self) -> bool:
+        """Whether the rank has been the slow one too often for chance."""
+        is_rare = self.stray + 1 < RARE * (self.judged + PRIOR)
+        return self.values >= max(FEWEST if is_rare else FEWEST_IN_NOISE, MOSTLY * self.since)
+
     def _calm(self, frame: Frame, row: int, score: float, found: Found) -> None:
         """10 steps in which the rank was not the slow one end the matter."""
         if self.rank is None:
             return
         self.calm += 1
+        self.since += 1
         if self.calm < 10:
             return
+        if not self.opened:
+            self.stray += self.values
         if self.opened:
             found.append((row, self._said("grow", self.last or place(frame, row, score))))
             found.append((row, self._said("recover", place(frame, row, score))))
