@@ -70,8 +70,8 @@ class CutLines:
 
     `watch`: only a line of so many bytes or more has to be given to `take`, as long as none is held (`is_open`).
 
-    >>> cut, whole = CutLines(), b"step=1 loss=2.875 grad_norm=1.25 lr=1.0e-04 mfu=41.5"
-    >>> lines = [Piece(part, 0, n) for n in (1, 2) for part in (whole[:45], whole[45:])]
+    >>> cut, whole = CutLines(), b"step=1 loss=2.875 grad_norm=1.25 lr=1.0e-04 tokens_per_second=41250 mfu=41.5"
+    >>> lines = [Piece(part, 0, n) for n in (1, 2) for part in (whole[:61], whole[61:])]
     >>> [[one.raw == whole for one in cut.take(line)] for line in lines]
     [[], [], [], [True, True]]
     """
@@ -88,6 +88,11 @@ class CutLines:
     def is_open(self) -> bool:
         """Whether a line is held."""
         return bool(self._held)
+
+    @property
+    def least(self) -> int:
+        """Only a line of so many bytes or more has to be given to `take`: each, while one is held."""
+        return 0 if self._held else self.watch
 
     def take(self, piece: Piece) -> list[Piece]:
         """The lines that are whole now."""

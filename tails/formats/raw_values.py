@@ -10,10 +10,12 @@ from trainmon.tails.formats.digits import NumberAt
 class Columns:
     """Names and places of the metrics in lines of one outline."""
 
-    __slots__ = ("_of_rank", "names", "numbers")
+    __slots__ = ("_of_rank", "extent", "names", "numbers", "spans")
 
     def __init__(self, names: tuple[str, ...], outline: bytes, spans: list[tuple[int, int]]) -> None:
         self.names = names
+        self.spans = [slice(start, end) for start, end in spans]
+        self.extent = slice(min(start for start, _ in spans), max(end for _, end in spans)) if spans else slice(0)
         self.numbers = [NumberAt(outline, start, end) for start, end in spans]
         self._of_rank: dict[str, Columns] = {}
 
@@ -21,7 +23,7 @@ class Columns:
         """The same with the rank in each name."""
         if rank not in self._of_rank:
             own = Columns(tuple(f"{name}{{rank={rank}}}" for name in self.names), b"", [])
-            own.numbers = self.numbers
+            own.numbers, own.spans, own.extent = self.numbers, self.spans, self.extent
             self._of_rank[rank] = own
         return self._of_rank[rank]
 

@@ -12,6 +12,7 @@ from trainmon.tails.formats.bar import Bar, BarKind
 from trainmon.tails.formats.builder import BlockBuilder
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.ranks import RankVoices
+from trainmon.tails.formats.said_again import is_same
 from trainmon.tails.formats.stretch import Known, Stretch
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
@@ -112,17 +113,30 @@ class Sink:
         """Takes the records of `lines`, as `emit` takes them one by one."""
         rows: list[tuple[float, float, int, int, Mapping[str, float | None]]] = []
         shape = (self.step_key, TimeKind.NONE, Mark.SAID_NAN)
-        ones = zip(lines, read.steps, read.totals, read.times, read.prefixes, read.values, strict=True)
-        for (known, _, offset, line_no), step, total, time, prefix, values in ones:
-            if not self._has_primary and known.bulk is not None and known.bulk.trains:
-                self._has_primary = True
-                self._held.clear()
-            if self._is_duplicate(step, values):
+        before = self._last
+        counts: dict[str, int] = {}
+        newest: Known | None = None
+        for line, step, total, time, prefix, values in zip(
+            lines, read.steps, read.totals, read.times, read.prefixes, read.values, strict=True
+        ):
+            known, _, offset, line_no = line
+            if newest is None or known is not newest[0]:  # what follows from how a line is read is looked up once
+                newest = line
+                dialect, own_key = known.template.dialect, known.template.shape.step_key
+                nan = _nan_of(dialect)
+                counts.setdefault(dialect, 0)
+                if not self._has_primary and known.bulk is not None and known.bulk.trains:
+                    self._has_primary = True
+                    self._held.clear()
+            last, before = before, (step, values)
+            if last is not None and last[0] == step and is_same(last[1], values):
                 continue
             if prefix.rank and self._voices.is_echo(prefix.rank, step):
                 values = values.of_rank(prefix.rank)
             else:
-                self.step, self.step_key = step, known.template.shape.step_key or self.step_key
+                self.step = step
+                if own_key:
+                    self.step_key = own_key
             if total == total and (total, None) != self._newest_total:
                 self._newest_total = (total, None)
                 if total > 0:
@@ -130,12 +144,13 @@ class Sink:
             kind = prefix.time_kind
             if time == time:
                 time, kind = self._dated(time, kind, prefix)
-            nan = _nan_of(known.template.dialect)
             if (self.step_key, kind, nan) != shape:
                 self._builder.add_rows(rows, *shape)
                 rows, shape = [], (self.step_key, kind, nan)
             rows.append((step, time, offset, line_no, values))
-            self.dialects[known.template.dialect] += 1
+            counts[dialect] += 1
+        self._last = before
+        self.dialects.update(counts)
         if rows:
             self._builder.add_rows(rows, *shape)
             self.has_records = True
@@ -222,7 +237,7 @@ class Sink:
     def _is_duplicate(self, step: float, values: Mapping[str, float | None]) -> bool:
         """Whether the record is word for word the one before it (a log printed by two loggers)."""
         last, self._last = self._last, (step, values)
-        return last is not None and last[0] == step and repr(dict(last[1])) == repr(dict(values))
+        return last is not None and last[0] == step and is_same(last[1], values)
 
     def _total(self, reading: Reading, line: Line) -> None:
         total = reading.total

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,4 +155,10 @@ class RowValues(Mapping[str, float | None]):
 
     def of_rank(self, rank: str) -> RowValues:
         """The same with the rank in each name."""
-        return RowValues(tuple(f"{name}{{rank={rank}}}" for name in self.names), self.matrix, self.row)
+        return RowValues(_of_rank(self.names, rank), self.matrix, self.row)
+
+
+@lru_cache(maxsize=4096)
+def _of_rank(names: tuple[str, ...], rank: str) -> tuple[str, ...]:
+    """`names` with the rank in each; the same tuple each time."""
+    return tuple(f"{name}{{rank={rank}}}" for name in names)

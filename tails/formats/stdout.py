@@ -108,16 +108,17 @@ class Stdout(LineFormat):
             lines.pop()
         dull, places = self._outlines.dull, self._outlines.places
         together: list[Known] = []
-        cut = self._cut
+        cut, least = self._cut, self._cut.least
         is_rest, self._is_within = self._is_within, not data.endswith(b"\n")
         for index, (raw, outline) in enumerate(zip(lines, outlines, strict=False)):
-            if (len(raw) >= cut.watch or cut.is_open) and not is_rest:
+            if len(raw) >= least and not is_rest:
                 self._read_together(together)
                 together = []
                 if index and not cut.is_open:
                     self._line_before = lines[index - 1]
                 for whole in cut.take(Piece(raw, offset, line_no)):
                     self._uncut(whole)
+                least = cut.least
                 offset += len(raw) + 1
                 line_no += 1
                 continue

@@ -57,8 +57,14 @@ def stretch_of(lines: list[Known]) -> Stretch | None:
 def _groups(lines: list[Known]) -> list[tuple[Places | Loose, list[int]]]:
     """Lines that are read by the same rule; outlines of few lines are read by their common skeleton."""
     groups: dict[int, tuple[Places | Loose, list[int]]] = {}
-    for index, (known, *_) in enumerate(lines):
-        groups.setdefault(id(known), (known, []))[1].append(index)
+    newest: Places | Loose | None = None
+    places: list[int] = []
+    for index, line in enumerate(lines):
+        known = line[0]
+        if known is not newest:
+            newest = known
+            places = groups.setdefault(id(known), (known, []))[1]
+        places.append(index)
     if len(groups) > 1:
         for known, indices in list(groups.values()):
             if isinstance(known, Places) and known.loose is not None and len(indices) < _FEW:
