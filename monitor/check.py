@@ -60,12 +60,14 @@ def told_once(run: RunSnapshot) -> RunSnapshot:
 
     That a job wrote nothing to its standard error is none.
     """
-    files = []
+    words: dict[str, str] = {}
     for file in run.files:
         is_quiet = not file.size_bytes and any(file.path.endswith(job.stderr or "\0") for job in run.job_chain)
-        problem = "" if is_quiet and ": empty; " in file.problem else of_one_look(file.problem, run)
-        files.append(replace(file, problem=problem))
-    return replace(run, files=tuple(files))
+        of_nothing = is_quiet and ": empty; " in file.problem
+        words[file.problem] = "" if of_nothing else of_one_look(file.problem, run)
+    files = tuple(replace(file, problem=words[file.problem]) for file in run.files)
+    problems = (words.get(problem, of_one_look(problem, run)) for problem in run.problems)
+    return replace(run, files=files, problems=tuple(filter(None, problems)))
 
 
 def why_nothing(run: RunSnapshot) -> str:

@@ -10,6 +10,7 @@ import pytest
 from tests.monitor.slurm.answers import NOW, Scripted, accounts, me, row, text_form, version
 from tests.monitor.slurm.test_answers import At
 from tests.monitor.slurm.test_watch import log, told
+from trainmon.monitor.check import why_nothing
 from trainmon.monitor.judge import Judgement, judge
 from trainmon.monitor.slurm.everywhere import Jobs
 from trainmon.monitor.snapshot import State
@@ -92,4 +93,13 @@ def test_a_job_that_wrote_no_error_is_no_problem(tmp_path: Path) -> None:
     os.utime(tmp_path / "err.log", (NOW, NOW))
     rows = row(workdir="/nowhere", stdout=f"{tmp_path}/out.log", stderr=f"{tmp_path}/err.log")
     [run] = judged(alive(rows), tmp_path, "slurm:12").runs
-    assert {file.problem for file in run.files} == {""}
+    assert ({file.problem for file in run.files}, run.problems) == ({""}, ())
+
+
+def test_what_is_not_there_is_said_once(tmp_path: Path) -> None:
+    found = judged(alive(), tmp_path, str(tmp_path / "none.log"))
+    assert {problem for run in found.runs for problem in (*run.problems, run.files[0].problem)} == {
+        f"{tmp_path}/none.log: not there yet; check the spelling"
+    }
+    [run] = found.runs
+    assert why_nothing(run) == f"{tmp_path}/none.log: not there yet; check the spelling"
