@@ -26,6 +26,7 @@ _OF_RANK: Final = {
     "sys.peak_memory": "sys.rank_memory",
 }
 _RANKED: Final = ("sys.memory_share", "sys.reserved_memory")  # each rank's own under its label
+_PARTS: Final = ("loss.sum", "loss.tokens")  # of the whole's or of a group's, which are added over ranks
 # What only a training step logs; rows that hold one move the step counter. Else the best there is does.
 _TRAINING = ("loss.", "grad.", "optim.", "reward.", "policy.", "count.")
 _NO_METRIC = ("progress.", "device", "host")
@@ -219,6 +220,8 @@ class SourceReader:
             key = SignalKey(_OF_RANK[key.signal], (("rank", self.rank),))
         elif self.rank is not None and not key.labels and key.signal in _RANKED:
             key = SignalKey(key.signal, (("rank", self.rank),))
+        elif self.rank is not None and key.signal in _PARTS and "rank" not in key.label_dict:
+            key = SignalKey(key.signal, tuple(sorted((*key.labels, ("rank", self.rank)))))
         tier = training_tier(key)
         if self.rank is None and any(name == "rank" for name, _ in key.labels):
             tier = max(tier, _BESIDE)  # another rank's echo of a step, perhaps a little late

@@ -80,7 +80,8 @@ class RankRule(DerivationRule):
         keys = [key for key in draft.families.get(family, ()) if key.labels]
         if not keys:
             return None
-        table = np.array(list(self._steps[family].gather(draft, keys).values()))
+        may_be_alone = family == "sys.rank_memory"  # the fullest rank that tells, though no other does
+        table = np.array(list(self._steps[family].gather(draft, keys, may_be_alone=may_be_alone).values()))
         if family == key.signal or key not in draft.columns:  # whole step times tell more than compute times
             draft.put(key, _over_rows(np.nanmax, table), f"maximum over the ranks of {family} (D2)")
         return table
@@ -98,8 +99,11 @@ class RankStep:
         self._step = np.nan
         self._told: dict[SignalKey, float] = {}
 
-    def gather(self, draft: DraftLike, keys: list[SignalKey]) -> dict[SignalKey, FloatArray]:
-        """Each rank's (n,) values on rows at which a step is complete, else NaN."""
+    def gather(
+        self, draft: DraftLike, keys: list[SignalKey], *, may_be_alone: bool = False
+    ) -> dict[SignalKey, FloatArray]:
+        """Each rank's (n,) values on rows at which a step is complete, else NaN. `may_be_alone`: also while but one
+        rank has ever told anything."""
         table = np.array([draft.columns[key] for key in keys])
         known = ~np.isnan(table)
         many = known.sum(axis=0)
@@ -111,7 +115,7 @@ class RankStep:
             for row in rows[int(other[-1]) if len(other) else 0 :].tolist():
                 self._hear(float(draft.frame.steps[row]), keys, table[:, row], known[:, row])
             return dict(zip(keys, table, strict=True))
-        return self._over_rows_of_ranks(draft, keys, table, known)
+        return self._over_rows_of_ranks(draft, keys, table, known, 1 if may_be_alone else 2)
 
     def _hear(self, step: float, keys: list[SignalKey], values: FloatArray, known: BoolArray) -> dict[SignalKey, float]:
         """Takes in what one row says; its own values by rank."""
@@ -122,7 +126,7 @@ class RankStep:
         return own
 
     def _over_rows_of_ranks(
-        self, draft: DraftLike, keys: list[SignalKey], table: FloatArray, known: BoolArray
+        self, draft: DraftLike, keys: list[SignalKey], table: FloatArray, known: BoolArray, fewest: int
     ) -> dict[SignalKey, FloatArray]:
         found: list[tuple[int, dict[SignalKey, float]]] = []
         for row in np.flatnonzero(known.any(axis=0)).tolist():
@@ -134,7 +138,7 @@ class RankStep:
                 self.ranks.setdefault(key, len(self.ranks))
             if len(own) > 1:
                 found.append((row, own))
-            elif len(self._told) == len(self.ranks) and len(self.ranks) > 1:
+            elif len(self._told) == len(self.ranks) >= fewest:
                 found.append((row, dict(self._told)))
         result = {key: np.full(len(draft), np.nan) for key in (*self.ranks, *keys)}
         for row, told in found:

@@ -39,6 +39,23 @@ def test_each_rank_s_losses_and_memory_are_kept(tmp_path: Path, name: str) -> No
         assert told["sys.rank_memory", rank] == 40
 
 
+def test_sums_and_counts_of_each_rank_s_file_are_added_before_they_are_divided(tmp_path: Path) -> None:
+    for rank in range(2):
+        tokens = 100 * (rank + 1)
+        lines = [f'{{"step": {n}, "loss_sum": {(2 + rank) * tokens}, "valid_tokens": {tokens}}}\n' for n in range(40)]
+        _put(tmp_path, f"rank{rank}.jsonl", "".join(lines))
+    losses = read(tmp_path).series("loss.train").values
+    assert losses == pytest.approx([(2 * 100 + 3 * 200) / 300] * 40)
+
+
+def test_the_memory_of_the_only_rank_that_tells_it_is_the_peak(tmp_path: Path) -> None:
+    _put(tmp_path, "rank_0.log", _log(1, 40))
+    _put(tmp_path, "rank_1.log", _log(1, 40, rank=1).replace("mem ", "memory_is "))
+    peak = read(tmp_path).series("sys.peak_memory")
+    assert peak.count == 40
+    assert peak.values == pytest.approx([40 * 2**30] * 40)
+
+
 def test_what_ended_a_start_before_did_not_end_the_run(tmp_path: Path) -> None:
     for rank in range(2):
         _put(tmp_path, f"id_x/attempt_0/{rank}/stdout.log", _log(1, 100, rank=rank))
