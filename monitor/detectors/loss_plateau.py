@@ -25,6 +25,7 @@ from trainmon.monitor.detectors.common import (
 )
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.stats.kink import kink
 from trainmon.monitor.stats.middle import median
 from trainmon.monitor.stats.slope import slope_test
 from trainmon.monitor.thresholds import Thresholds
@@ -37,6 +38,12 @@ MOST_POINTS = 256  # then neighbours are joined: memory does not grow with the r
 DECAYED = 0.5  # of the peak: a decaying learning rate flattens the curve by design
 PROMISED = 0.15  # the trend before must promise a fall of so much over the flat part ...
 FLAT_SHARE = 0.5  # ... which is at least half of what the run has done
+NO_BEND = 5.0  # ... and a stop must explain the curve better than a smooth bend; of healthy ones, many stand near 0
+# A shorter end is told where nothing but a stop explains it.
+STOPPED = 25.0  # the evidence of a stop against any smooth curve
+PROMISED_BY_STOP = 0.05
+LOOKED_BACK = 8.0  # times the flat part's first step: what lies before that has another slope
+LEAST_TREND = 8  # points
 KEPT_PROMISE = 0.25  # a fall of a quarter of the promise is no plateau
 FELL = 0.2  # the part before must have fallen by so much, or there was no trend
 CONVERGED = 0.1  # nats: nothing more to fall
@@ -127,7 +134,7 @@ class _Curve:
 class _Shape(NamedTuple):
     """A plateau by the points alone: the first of them, and what `Plateau` tells."""
 
-    begin: int
+    begin: int | None  # None: where the one that is open began
     level: float
     promised: float
     slope_error: float
@@ -148,11 +155,19 @@ def _flat_from(steps: FloatArray, u: FloatArray, least: float) -> int | None:
     return None
 
 
+def _grown(held: Plateau, step: float) -> float:
+    """What its trend has promised by `step`: what was told of it goes on until the loss leaves its level."""
+    first = max(held.first.step, 1.0)
+    return held.promised * math.log(max(step, first) / first) / math.log(max(held.last.step, 1.0 + first) / first)
+
+
 class LossPlateau(Detector):
     """Over N = max(1,000 steps, 5% of the run) the slope is not different from 0, minding autocorrelation.
 
     Only a WARN, and only when the learning rate is not decayed and the loss stands above what the run's own power
-    law, fitted to the part before, promised. A loss below 0.1 nats has converged.
+    law, fitted to the part before, promised: 15% lower over a flat end of half of the run, 5% over a shorter one, where
+    a fall that stops at once explains the curve so much better than any that flattens smoothly that it is no chance.
+    A loss below 0.1 nats has converged.
     """
 
     id: ClassVar[str] = "loss.plateau"
@@ -178,6 +193,7 @@ class LossPlateau(Detector):
         self._found: tuple[tuple[float, ...], _Shape | None] | None = None
         self._look = 0.0  # the step from which on the next point is looked at
         self._opened = False
+        self._held: Plateau | None = None  # the one that is open, as it was when it was told
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Keeps the curve and the learning rate; looks for a plateau each time the run is a tenth longer."""
@@ -188,7 +204,7 @@ class LossPlateau(Detector):
                 self.curve.clear()
                 self._found = None
                 self.lr_peak = self._look = 0.0
-                self._opened = False
+                self._opened, self._held = False, None
             self._attempt = frame.attempt
         self._last_step = float(frame.steps[-1])
         rates, own = finite(frame, LR), finite(frame, LOSS)
@@ -206,6 +222,7 @@ class LossPlateau(Detector):
                 self._look = max(LOOK * self.last.step, self.last.step + MIN_FLAT)
                 for said in self._judge():
                     self._opened = said.action in ("open", "grow")
+                    self._held = (self._held or self.find()) if self._opened else None
                     found.append(said)
         self._rates(rates.values[seen_rates:])
         return found
@@ -232,11 +249,17 @@ class LossPlateau(Detector):
         if self.last is None or len(points) < MIN_BEFORE + MIN_FLAT or self.decayed or not self.curve.usable:
             return None
         # The answer for the same points is kept: most looks come before the next point is whole.
-        asked = (len(points), self.curve.join, points[0][0], points[-1][0], self.window())
+        held = 0.0 if self._held is None else self._held.first.step
+        asked = (len(points), self.curve.join, points[0][0], points[-1][0], self.window(), held)
         if self._found is None or self._found[0] != asked:
             self._found = (asked, self._shape())
         shape = self._found[1]
-        return None if shape is None else Plateau(points[shape.begin][2], self.last, *shape[1:])
+        if shape is None:
+            return None
+        if shape.begin is None:
+            assert self._held is not None
+            return Plateau(self._held.first, self.last, *shape[1:])
+        return Plateau(points[shape.begin][2], self.last, *shape[1:])
 
     def _shape(self) -> _Shape | None:
         steps = np.array([p[0] for p in self.curve.points])
@@ -244,13 +267,27 @@ class LossPlateau(Detector):
         level = median(u[-MIN_FLAT:])
         if math.exp(level) < CONVERGED:
             return None
-        begin = _flat_from(steps, u, max(self.window(), FLAT_SHARE * float(steps[-1] - steps[0])))
+        begin = _flat_from(steps, u, self.window())
         if begin is None:
             return None
-        promised = self._promise(steps[:begin], u[:begin], steps[begin], steps[-1])
+        done = float(steps[-1] - steps[0])
         fit = slope_test(steps[begin:], u[begin:])
-        fell = -fit.slope * float(steps[-1] - steps[begin])
-        if promised < PROMISED or fell > KEPT_PROMISE * promised:
+        flat = float(steps[-1] - steps[begin])
+        if self._held is not None and abs(level - math.log(self._held.level)) <= NEAR:
+            return _Shape(None, math.exp(level), _grown(self._held, float(steps[-1])), fit.error)
+        fell = -fit.slope * flat
+        back = int(np.searchsorted(steps, steps[begin] / LOOKED_BACK))
+        back = min(back, max(begin - LEAST_TREND, 0))
+        stop = kink(np.maximum(steps[back:], 1.0), u[back:])
+        if stop is None or stop.evidence < NO_BEND:
+            return None
+        if stop.evidence >= STOPPED and stop.promised >= PROMISED_BY_STOP and fell <= KEPT_PROMISE * stop.promised:
+            at = back + stop.begin
+            if steps[-1] - steps[at] >= self.window():
+                return _Shape(at, math.exp(level), stop.promised, fit.error)
+        promised = self._promise(steps[:begin], u[:begin], steps[begin], steps[-1])
+        is_sure = fell + 2 * fit.error * flat <= KEPT_PROMISE * promised
+        if flat < FLAT_SHARE * done or promised < PROMISED or not is_sure:
             return None
         return _Shape(begin, math.exp(level), promised, fit.error)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from tests.monitor.detectors.harness import one, run
 from tests.monitor.detectors.synthetic import (
@@ -46,3 +48,42 @@ def test_no_plateau_while_it_falls_or_when_the_learning_rate_came_down() -> None
     frame = healthy(RunSpec(steps=20_000, seed=43, cadence=50, curve=stuck))
     lr = np.linspace(3e-4, 0, len(frame))
     assert run(LossPlateau, [dataclasses.replace(frame, columns={**frame.columns, LR: lr})]).episodes == []
+
+
+def stops_at(share: float, steps: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A power law that stays where it is behind `share` of the run."""
+    return lambda step: 10.8 * (1 + np.minimum(step, share * steps) / 40.0) ** -0.3
+
+
+@pytest.mark.parametrize(("share", "noise"), [(0.7, "gaussian"), (0.7, "heavy"), (0.5, "autocorrelated")])
+def test_a_fall_that_stops_at_once_is_told_though_most_of_the_run_fell(share: float, noise: str) -> None:
+    told = run(
+        LossPlateau, [healthy(RunSpec(steps=20_000, seed=44, cadence=10, noise=noise, curve=stops_at(share, 20_000)))]
+    )
+    first, severity, recovered = one(told, "plateau")
+    assert severity is Severity.WARN
+    assert not recovered
+    assert abs(first - share * 20_000) < 1500
+
+
+def test_it_recovers_when_the_loss_falls_on() -> None:
+    def falls_on(step: np.ndarray) -> np.ndarray:
+        return stops_at(0.4, 20_000)(step) * np.where(step > 14_000, 0.8, 1.0)
+
+    told = run(LossPlateau, [healthy(RunSpec(steps=20_000, seed=45, cadence=10, curve=falls_on))])
+    assert one(told, "plateau")[2]
+
+
+FLATTENS = {
+    "power law": lambda step: 10.8 * (1 + step / 40.0) ** -0.1,
+    "towards a floor": lambda step: 2.2 + 8.6 * (1 + step / 40.0) ** -0.8,
+    "exponential": lambda step: 1.6 + 1.5 * np.exp(-step / 1700.0),
+    "epochs": lambda step: 2.4 * 0.85 ** np.floor(step / 4001.0) * (1 - 0.02 * step / 20_000),
+}
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "heavy", "autocorrelated"])
+@pytest.mark.parametrize("shape", FLATTENS)
+def test_what_flattens_smoothly_is_no_plateau(shape: str, noise: str) -> None:
+    frame = healthy(RunSpec(steps=20_000, seed=46, cadence=10, noise=noise, curve=FLATTENS[shape]))
+    assert run(LossPlateau, [frame]).episodes == []
