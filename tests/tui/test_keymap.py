@@ -32,7 +32,7 @@ async def test_other_keys_do_it_and_the_old_ones_do_not() -> None:
         assert "ctrl+t f2 triage" in bar
         assert "t log" in bar
         assert "h help" in bar
-        await pilot.press("n", "n", "l")
+        await pilot.press("n", "l")
         assert not isinstance(app.screen, LogScreen)
         await pilot.press("t")
         await pilot.pause()
