@@ -74,6 +74,7 @@ class Scheduler:
         self._history_of: dict[str, int] = {}
         self._looked_back: set[tuple[str, str]] = set()
         self._asked_recent = False
+        self._unheard = ""  # why accounting did not answer the last time
         self._board = Board()
 
     # -- what the owner sees -----------------------------------------------------------------------------------
@@ -144,6 +145,18 @@ class Scheduler:
             known = replace(job, stdout=stdout, stderr=stdout, sources=job.sources | {"stdout": "found beside"})
             self._board = replace(board, jobs=board.jobs | {job_id: known})
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether the last round was answered, or there is nobody to answer."""
+        board = self._board
+        return not board.is_there or (board.answered_at is not None and not board.problem and not self._unheard)
+
+    def why_unknown(self, job_id: str) -> str:
+        """What to say of a job that is on no board: not that there is none where accounting did not answer."""
+        if self._unheard:
+            return f"squeue does not know job {job_id} and {self._unheard}; try again, or name the job's log file"
+        return f"Slurm knows no job {job_id}; check the number, or name the job's log file"
+
     def complain(self, problem: str) -> None:
         """Has `problem` shown; what was known stays."""
         self._board = replace(self._board, problem=printable(problem, 300))
@@ -205,11 +218,15 @@ class Scheduler:
         return self._runner.run(plainly(argv), self._timeout_s)
 
     def _complain(self, program: str, answer: Answer) -> None:
+        self._board = replace(self._board, problem=self._words_of(program, answer))
+
+    def _words_of(self, program: str, answer: Answer) -> str:
+        """What went wrong with a command, in one line."""
         words = answer.stderr.strip().splitlines()
         what = printable(words[-1] if words else f"exit status {answer.status}", 200)
         if answer.status == TIMED_OUT:
             what = f"has not answered within {self._timeout_s:.0f} s"
-        self._board = replace(self._board, problem=f"{program}: {what.removeprefix(program + ': ')}")
+        return f"{program}: {what.removeprefix(program + ': ')}"
 
     # -- squeue ------------------------------------------------------------------------------------------------
 
@@ -304,7 +321,7 @@ class Scheduler:
             if len(history) > 1:
                 starts[one] = tuple(history)
         with self._lock:
-            for one in asked:
+            for one in asked if not self._unheard else ():
                 if one in self._wanted and one not in told:
                     self._wanted[one] += 1
 
@@ -323,6 +340,7 @@ class Scheduler:
 
     def _accounting(self, ids: Sequence[str], now: float) -> dict[str, list[JobInfo]]:
         """What sacct knows of `ids`; empty where there is no accounting."""
+        self._unheard = ""
         for _ in range(len(sacct.FIELDS)):
             if self._sacct_way == "none":
                 return {}
@@ -336,6 +354,7 @@ class Scheduler:
             if answer.ok and not ("disabled" in answer.stderr and not answer.stdout):
                 return sacct.parse(answer.stdout, names, now)
             if answer.status == TIMED_OUT or ("disabled" not in answer.stderr and answer.status != NOT_FOUND):
+                self._unheard = self._words_of("sacct", answer)
                 return {}
             self._sacct_way = "none" if by_completion or answer.status == NOT_FOUND else "completion"
         return {}

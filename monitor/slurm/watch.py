@@ -157,20 +157,15 @@ class JobWatch:
             named = self._mine() if one == "me" else board.named(one)
             jobs |= {job.id: job for job in self._led(named)}
             if not named:
-                problems.append(
-                    f"{shown}: you have no jobs, waiting, running or just ended"
-                    if one == "me"
-                    else f"{shown}: Slurm knows no job {one}; check the number, or name the job's log file"
-                )
+                nobody = "you have no jobs, waiting, running or just ended"
+                problems.append(f"{shown}: {nobody if one == 'me' else self._scheduler.why_unknown(one)}")
         may_go_on = [job for job in jobs.values() if "_" not in job.id and job.user == board.user]
         may_go_on = [job for job in may_go_on if job.id in ids or job.state not in ENDED]
         for job in may_go_on[:_LOOKED_BACK]:
             with self._look_lock:
                 self._scheduler.look_back(job)
         found, silent = self._files(jobs, [job.id for one in ids for job in board.named(one)])
-        if (
-            is_mine
-        ):  # of a job that has ended, and of which Slurm has forgotten where it wrote, nobody asked by its number
+        if is_mine:  # nobody asked by its number for one that has ended and left no trace
             silent = [one for one in silent if one in ids or jobs[one].state not in ENDED]
         problems += [f"{shown}: Slurm does not say where job {one} writes; name its log file" for one in silent]
         return found, problems
@@ -184,7 +179,8 @@ class JobWatch:
         """Has `ids` asked for: by the thread, for which others do not wait long, else here."""
         if self._thread is None:
             with self._look_lock:
-                self._ask()
+                if not self._ask():  # a busy controller gets a second chance: nobody comes again
+                    self._ask()
             self._asked_for.update(ids)
             return
         with self._lock:
@@ -309,10 +305,12 @@ class JobWatch:
             self._turned_away = False
             self.on_answer()
 
-    def _ask(self) -> None:
+    def _ask(self) -> bool:
+        """Asks once; whether there was an answer."""
+        self._looked = True
         self._scheduler.want_mine()
         self._scheduler.look()
-        self._looked = True
+        return self._scheduler.is_heard
 
     def _may_ask(self, *, again: bool) -> bool:
         """Whether asking can tell anything of these runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.monitor.slurm.test_watch import log, told
 from trainmon.monitor.check import why_nothing
 from trainmon.monitor.judge import Judgement, judge
 from trainmon.monitor.slurm.everywhere import Jobs
+from trainmon.monitor.slurm.runner import TIMED_OUT, Answer
 from trainmon.monitor.snapshot import State
 
 
@@ -103,3 +105,31 @@ def test_what_is_not_there_is_said_once(tmp_path: Path) -> None:
     }
     [run] = found.runs
     assert why_nothing(run) == f"{tmp_path}/none.log: not there yet; check the spelling"
+
+
+def late(answer: Callable[[list[str]], Answer], misses: int) -> Callable[[list[str]], Answer]:
+    """`answer`, after it was too late so many times."""
+    missed = [Answer(TIMED_OUT)] * misses
+    return lambda words: missed.pop() if missed else answer(words)
+
+
+@pytest.mark.parametrize("misses", [0, 1])
+def test_a_busy_controller_gets_a_second_chance(tmp_path: Path, misses: int) -> None:
+    log(tmp_path / "out.log", 1, 50, -5.0)
+    rows = row(workdir="/nowhere", stdout=f"{tmp_path}/out.log", stderr="")
+    squeue = version("slurm 20.11.8", late(text_form(rows), misses))
+    runner = Scripted(id=me(), squeue=late(squeue, 1 - misses), sacct=accounts())
+    assert [run.name for run in judged(runner, tmp_path, "slurm:12").runs] == ["pre train-12"]
+
+
+def test_accounts_that_do_not_answer_do_not_say_that_there_is_no_job(tmp_path: Path) -> None:
+    log(tmp_path / "slurm-10.out", 1, 50, -2400.0)
+    squeue = version("slurm 20.11.8", text_form())
+    answers = accounts(told(WorkDir=str(tmp_path)))
+    runner = Scripted(id=me(), squeue=squeue, sacct=late(answers, 1))
+    assert [run.name for run in judged(runner, tmp_path, "slurm:10").runs] == ["pre-10"]
+    found = judged(Scripted(id=me(), squeue=squeue, sacct=late(answers, 99)), tmp_path, "slurm:10")
+    assert found.problems == (
+        "slurm:10: squeue does not know job 10 and sacct: has not answered within 10 s; try again, or name the job's"
+        " log file",
+    )
