@@ -14,8 +14,8 @@ _FRAME = re.compile(
 )
 _PERCENT = re.compile(r"(?<!\d)\d{1,9}%\|")
 _POSTFIX = re.compile(
-    rf"[,\s\[]\s*(?P<key>[A-Za-z_][^=,\]\[]{{0,80}}?)\s*[=:]\s*['\"]?(?P<value>{NUMBER})(?:(?<=[nNfF])\.0)?(?P<unit>%|[a-z"
-    rf"A-Z/]{{1,12}})?['\"]?\s*(?=[,\]]|$| )"
+    rf"[,\s\[]\s{{0,20}}(?P<key>[A-Za-z_][^=,\]\[]{{0,80}}?)\s{{0,20}}[=:]\s{{0,20}}['\"]?(?P<value>{NUMBER})"
+    r"(?:(?<=[nNfF])\.0)?(?P<unit>%|[a-zA-Z/]{1,12})?['\"]?\s{0,20}(?=[,\]]|$| )"
 )
 _NO_METRIC = frozenset({"v_num", "refresh"})
 

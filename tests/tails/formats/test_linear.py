@@ -92,6 +92,14 @@ def test_a_bar_behind_a_label_that_does_not_end_is_read_in_linear_time(label: st
     assert process_time() - began < SLOW_S
 
 
+@pytest.mark.parametrize("inner", ["", "loss ", "loss= ", "loss:  "])
+def test_a_bar_with_metrics_far_apart_is_read_in_linear_time(inner: str) -> None:
+    data = f" 7/90 [00:01<00:02, 3.00it/s, {inner}{' ' * LONG}, lr=1e-4]\n".encode()
+    began = process_time()
+    by_stdout(data)
+    assert process_time() - began < SLOW_S
+
+
 @pytest.mark.parametrize("form", ["{} ", "{}: ", "{}", "x {} x "])
 def test_no_rule_searches_the_rest_of_a_line_for_each_of_its_words(form: str) -> None:
     def time(rule: Rule, token: str, size: int) -> float:
