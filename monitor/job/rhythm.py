@@ -101,7 +101,7 @@ class Rhythm:
 
     def pulse(self, age_s: float | None, *, seen_growing: bool) -> Pulse:
         """How the data arrives, with the age of the newest."""
-        median = self.median_s
+        median = self.median_s if len(self._gaps) >= _ENOUGH else math.nan  # one long gap is no rhythm
         burst_s, records, apart_s = self._bursts()
         if burst_s is not None and records is not None and not self._is_stamped and apart_s is not None:
             median = apart_s / records
