@@ -26,6 +26,9 @@ _FRESH_S: Final = 300.0  # a run that appears later and was written to just now 
 _AT_REST: Final = frozenset(
     (State.FINISHED, State.CANCELLED, State.TIME_LIMIT, State.PREEMPTED, State.REQUEUED, State.QUEUED)
 )
+_GOES_ON: Final = frozenset(
+    (State.RUNNING, State.CHECKPOINTING, State.EVALUATING, State.BUFFERED, State.SLOW, State.FINISHED)
+)
 
 About = tuple[str, str, str, str]  # run, check, kind and signal: what makes two faults the same
 
@@ -117,7 +120,7 @@ class AlertBus:
             if kind is not None:
                 events.append(self._tell(story, kind, rank, run, incidents, members, now))
         if run.progress >= 1.0:
-            events += _withdrawn(book, by_id, now)
+            events += _withdrawn(book, run, by_id, now)
         return events
 
     def _take_up(self, story: _Story, run: RunSnapshot, members: Sequence[Episode]) -> None:
@@ -188,8 +191,11 @@ def _stories(book: _Book, incidents: Iterable[Incident]) -> list[tuple[_Story, l
     return list(groups.items())
 
 
-def _withdrawn(book: _Book, standing: dict[str, Episode], now: float) -> list[AlertEvent]:
-    """The end of stories that were told and of which no episode is left."""
+def _withdrawn(book: _Book, run: RunSnapshot, standing: dict[str, Episode], now: float) -> list[AlertEvent]:
+    """The end of stories that were told and of which no episode is left.
+
+    A job that hung and goes on did hang: that is no mistake that is taken back.
+    """
     gone = [name for name in book.stories if name not in standing]
     lost = {book.stories.pop(name): None for name in gone}
     left = set(book.stories.values())
@@ -197,13 +203,14 @@ def _withdrawn(book: _Book, standing: dict[str, Episode], now: float) -> list[Al
     for story in lost:
         if story.told is not None and story.last is not None and story not in left:
             last = story.last
+            goes_on = last.lead.check == "job.state" and run.state in _GOES_ON
             events.append(
                 AlertEvent(
-                    "withdrawn",
+                    "recovered" if goes_on else "withdrawn",
                     now,
                     last.run,
                     last.target,
-                    last.state,
+                    run.state.value,
                     last.incident,
                     Rank.INFO,
                     story.peak,

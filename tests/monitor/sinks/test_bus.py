@@ -176,6 +176,17 @@ def test_withdrawn() -> None:
     assert watch.take() == []
 
 
+@pytest.mark.parametrize(
+    ("state", "kind"), [(State.RUNNING, "recovered"), (State.FINISHED, "recovered"), (State.UNKNOWN, "withdrawn")]
+)
+def test_a_job_that_hung_and_goes_on_has_recovered(state: State, kind: str) -> None:
+    watch = Watch()
+    hung = episode("h", "job.state", check="job.state", kind="hung", what="no new data for 10 min")
+    assert watch.take(hung, state=State.HUNG) == [("opened", "PAGE")]
+    assert watch.take(state=state) == [(kind, "PAGE")]
+    assert watch.events[0].state == state.value
+
+
 def test_levels() -> None:
     quiet = episode(signal="tensor.rms", severity=Severity.FAIL)  # a FAIL that pages nobody
     info = episode(severity=Severity.INFO)
