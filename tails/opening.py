@@ -38,7 +38,7 @@ _KINDS = (
     (stat.S_ISBLK, "is a device, not a log file; name a regular file"),
 )
 
-_LIKE_REMOTE = lazy(r"(?:^|/)((?:\w[\w.+-]*@)?[A-Za-z][\w.-]*):([\w.][\w./-]*)$", re.ASCII)  # as scp writes it
+_LIKE_REMOTE = lazy(r"(?:^|/)((?:\w[\w.+-]*@)?[A-Za-z][\w.-]*):([\w.][\w./-]*|)$", re.ASCII)  # as scp writes it
 
 
 class NotRegular(Exception):  # noqa: N818 - a state of the path, told like one

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from trainmon.tails.opening import explain
 from trainmon.tails.target import TargetError, TargetKind, parse
 
 
@@ -40,3 +42,9 @@ def test_what_means_nothing_is_one_clear_line(text: str) -> None:
     with pytest.raises(TargetError) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("cluster:", "cluster:~/"), ("me@cluster:runs/a", "me@cluster:/runs/a")])
+def test_a_path_as_scp_writes_it_is_told_how_it_is_written_here(typed: str, meant: str) -> None:
+    assert meant in explain(f"/w/{typed}", FileNotFoundError(errno.ENOENT, "none"))
+    assert "on the host" not in explain("/w/12:30", FileNotFoundError(errno.ENOENT, "none"))
