@@ -39,6 +39,7 @@ DECAYED = 0.5  # of the peak: a decaying learning rate flattens the curve by des
 PROMISED = 0.15  # the trend before must promise a fall of so much over the flat part ...
 FLAT_SHARE = 0.5  # ... which is at least half of what the run has done
 NO_BEND = 5.0  # ... and a stop must explain the curve better than a smooth bend; of healthy ones, many stand near 0
+NEARLY_ALL = 0.95  # of the run, or more: flat from the beginning on, however it bent there
 # A shorter end is told where nothing but a stop explains it.
 STOPPED = 25.0  # the evidence of a stop against any smooth curve
 PROMISED_BY_STOP = 0.05
@@ -279,9 +280,14 @@ class LossPlateau(Detector):
         back = int(np.searchsorted(steps, steps[begin] / LOOKED_BACK))
         back = min(back, max(begin - LEAST_TREND, 0))
         stop = kink(np.maximum(steps[back:], 1.0), u[back:])
-        if stop is None or stop.evidence < NO_BEND:
+        if (stop is None or stop.evidence < NO_BEND) and flat < NEARLY_ALL * done:
             return None
-        if stop.evidence >= STOPPED and stop.promised >= PROMISED_BY_STOP and fell <= KEPT_PROMISE * stop.promised:
+        if (
+            stop is not None
+            and stop.evidence >= STOPPED
+            and stop.promised >= PROMISED_BY_STOP
+            and fell <= KEPT_PROMISE * stop.promised
+        ):
             at = back + stop.begin
             if steps[-1] - steps[at] >= self.window():
                 return _Shape(at, math.exp(level), stop.promised, fit.error)

@@ -66,6 +66,15 @@ def test_a_fall_that_stops_at_once_is_told_though_most_of_the_run_fell(share: fl
     assert abs(first - share * 20_000) < 1500
 
 
+def test_a_loss_that_bent_early_and_stood_since_is_told() -> None:
+    def bent(step: np.ndarray) -> np.ndarray:
+        return 2.2 + 9.0 * (1 + step / 100.0) ** -1.5
+
+    told = run(LossPlateau, [healthy(RunSpec(steps=160_000, seed=47, cadence=100, curve=bent))])
+    assert one(told, "plateau")[1] is Severity.WARN
+    assert told.loud[0].first_step < 8000
+
+
 def test_it_recovers_when_the_loss_falls_on() -> None:
     def falls_on(step: np.ndarray) -> np.ndarray:
         return stops_at(0.4, 20_000)(step) * np.where(step > 14_000, 0.8, 1.0)
