@@ -18,7 +18,8 @@ from trainmon.tails.quick_dataclass import dataclass
 
 _STEP_KEYS = ("global_step", "step", "global step", "iteration", "iter")
 _EPOCH_OF = re.compile(
-    r"(?:\bep(?:och)?|\bmini[-_ ]?e(?:poch)?)\s*[:=]?\s*[\[(]?\s*(\d+)(?:\s*/\s*(\d+))?", re.IGNORECASE
+    r"(?:\bep(?:och)?|\bmini[-_ ]?e(?:poch)?)\s{0,9}[:=]?\s{0,9}[\[(]?\s{0,9}(\d+)(?:\s{0,9}/\s{0,9}(\d+))?",
+    re.IGNORECASE,
 )
 _SIDE = re.compile(
     r"map|load|token|generat|download|filter|extract|shard|cast|writ|fetch|sav|process|sanity|predict|convert|rank \d",

@@ -86,7 +86,7 @@ def test_a_line_that_repeats_itself_is_read_in_linear_time(read: Callable[[bytes
 
 @pytest.mark.parametrize("label", ["7", " ", ": "])
 def test_a_bar_behind_a_label_that_does_not_end_is_read_in_linear_time(label: str) -> None:
-    data = (label * (LONG // len(label)) + " 7/90 [00:01<00:02, 3.00it/s, loss=2.5]\n").encode()
+    data = ("epoch" + label * (LONG // len(label)) + "x 7/90 [00:01<00:02, 3.00it/s, loss=2.5]\n").encode()
     began = process_time()
     by_stdout(data)
     assert process_time() - began < SLOW_S
