@@ -8,7 +8,7 @@ from tests.tui.driver import StillClock, running, text_of
 from trainmon.monitor.finding import Severity
 from trainmon.tui import keys
 from trainmon.tui.screens.compare import CompareScreen
-from trainmon.tui.widgets.panes import TextList, counted, worst_first
+from trainmon.tui.widgets.panes import AlertPane, TextList, counted, worst_first
 
 
 async def test_alerts_of_a_run_are_told_the_worst_first_then_the_newest() -> None:
@@ -47,3 +47,21 @@ async def test_a_table_that_is_cut_says_how_much_more_there_is() -> None:
         await pilot.press("G")
         await pilot.pause()
         assert "more lines" not in text_of(app)
+
+
+async def test_a_key_acts_on_the_alert_that_was_looked_at_and_then_on_the_next() -> None:
+    async with running(keys.RUN) as (app, _):
+        one = next(each for row in app.rows for each in row.run.episodes if not each.recovered)
+        first, second = (replace(one, id=f"{at}", severity=Severity.WARN, first_step=float(at)) for at in (200, 100))
+        pane = AlertPane()
+        pane.show((second, first), 0.0)
+        assert pane.current == first
+        worse = replace(one, id="worse", severity=Severity.FAIL)
+        pane.show((second, first, worse), 0.0)
+        assert [each.id for each in pane.episodes] == ["worse", "200", "100"]
+        assert pane.current == first
+        pane.show((second, replace(first, acknowledged=True), worse), 0.0)
+        assert pane.current == second
+        recovered = replace(second, recovered=True)
+        pane.show((recovered, replace(first, acknowledged=True), worse), 0.0)
+        assert pane.current == recovered

@@ -20,7 +20,7 @@ from trainmon.tui.screens.of_run import SNOOZE_S
 from trainmon.tui.span import Line, Span, clip, fit, fit_middle, width_of, wrap
 from trainmon.tui.widgets.filter_bar import FilterBar
 from trainmon.tui.widgets.lines import LineList, look_of
-from trainmon.tui.widgets.panes import TextLines, counted, status_of
+from trainmon.tui.widgets.panes import TextLines, counted, followed, status_of
 
 _ROOMY = 20  # rows from which the episode at the cursor is told in full
 
@@ -61,12 +61,12 @@ class AllAlerts(LineList):
         self.nothing = ""
 
     def show(self, entries: list[Entry], now: float, nothing: str) -> None:
-        """The cursor stays on its episode; `now` in wall seconds."""
+        """The cursor follows its episode, as in `followed`; `now` in wall seconds."""
         before = self.current
         self.entries, self.now, self.nothing = entries, now, nothing
-        if before is not None and self.cursor:
-            same = (i for i, one in enumerate(entries) if (one.run, one.episode.id) == (before.run, before.episode.id))
-            self.cursor = next(same, self.cursor)
+        if before is not None:
+            own = [one.episode if one.run == before.run else None for one in entries]
+            self.cursor = followed(before.episode, own, self.cursor)
         self.redraw()
 
     @property

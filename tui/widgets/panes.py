@@ -228,6 +228,15 @@ def counted(episodes: Sequence[Episode], now: float) -> str:
     return f"{status.count('open')} open{snoozed} of {len(status)}"
 
 
+def followed(before: Episode, now: Sequence[Episode | None], cursor: int) -> int:
+    """The place of `before` among the episodes `now`, also where a worse one has come above it: a key acts on what was
+    looked at. The cursor stays where it is when `before` was acknowledged, for the next to be."""
+    for index, one in enumerate(now):
+        if one is not None and one.id == before.id:
+            return index if one.acknowledged == before.acknowledged else cursor
+    return cursor
+
+
 class AlertPane(LineList):
     """Episodes of one run, the worst first."""
 
@@ -237,11 +246,11 @@ class AlertPane(LineList):
         self.now = 0.0
 
     def show(self, episodes: tuple[Episode, ...], now: float) -> None:
-        """`now`: wall seconds, to tell whether a snooze still lasts. The cursor stays on its episode."""
+        """`now`: wall seconds, to tell whether a snooze still lasts. The cursor follows its episode: `followed`."""
         before = self.current
         self.episodes, self.now = worst_first(episodes), now
-        if before is not None and self.cursor:
-            self.cursor = next((i for i, one in enumerate(self.episodes) if one.id == before.id), self.cursor)
+        if before is not None:
+            self.cursor = followed(before, self.episodes, self.cursor)
         self.redraw()
 
     @property
