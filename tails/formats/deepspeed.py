@@ -12,6 +12,7 @@ from trainmon.tails.formats.template import Shape
 _STEPS = re.compile(r"steps: (\d+) loss: .* iter time \(s\): ")
 _ENGINE = re.compile(r"step=(\d+), skipped=\d+, lr=\[")
 _TIMER = re.compile(r"epoch=\d+/micro_step=\d+/global_step=(\d+), ")
+_MOMENTUM = "mom="  # its numbers, and those behind them, are none of the run's
 
 
 class DeepSpeed(FlatDialect):
@@ -35,12 +36,12 @@ class DeepSpeed(FlatDialect):
             return None
         scanned = line.scan()
         others = list(scanned.others)
-        start = match.start(1)
+        start, momentum = match.start(1), text.find(_MOMENTUM)
         rest = []
         for pair in scanned.pairs:
-            if pair.start > start and "mom=" not in text[: pair.start] and pair.key != "epoch":
+            is_behind = 0 <= momentum <= pair.start - len(_MOMENTUM)
+            if pair.start > start and not is_behind and pair.key != "epoch":
                 rest.append(pair)
             elif pair.start != start:
                 others.append((pair.start, pair.end))
-        others += [(pair.start, pair.end) for pair in scanned.pairs if pair not in rest and pair.start > start]
         return Shape(fields_of(rest, others), others, match.span(1), "global_step")

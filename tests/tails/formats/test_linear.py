@@ -10,8 +10,10 @@ import pytest
 
 from trainmon.tails.formats import registry
 from trainmon.tails.formats.csv_table import CsvTable
+from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.json_document import JsonDocument
 from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.formats.line import Dialect
 from trainmon.tails.formats.stdout import Stdout
 from trainmon.tails.note_rules import RULES
 from trainmon.tails.rule import Rule
@@ -82,6 +84,18 @@ def test_a_line_that_repeats_itself_is_read_in_linear_time(read: Callable[[bytes
             short = max(min(cost(read, head, part, SHORT) for _ in range(3)), 0.005)
             long = min(cost(read, head, part, LONG) for _ in range(3))
             assert long < FACTOR * short, (head, part, short, long)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_record_that_goes_on_as_it_ends_is_read_in_linear_time(dialect: type[Dialect]) -> None:
+    records = [line.decode() for sample in dialect.samples for line in sample.splitlines()[:2] if len(line.split()) > 1]
+    for head in ("".join(f"{record} " for record in records[:1]), ""):
+        for part in {f"{' '.join(record.split()[-2:])} " for record in records} | {f"line {one} " for one in records}:
+            if cost(by_stdout, head, part, 8 * SHORT) < SLOW_S:
+                continue
+            short = max(min(cost(by_stdout, head, part, SHORT) for _ in range(3)), 0.005)
+            long = min(cost(by_stdout, head, part, 8 * SHORT) for _ in range(3))
+            assert long < 2 * FACTOR * short, (head, part, short, long)  # eight is linear, 64 quadratic
 
 
 @pytest.mark.parametrize("label", ["7", " ", ": "])
