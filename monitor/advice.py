@@ -66,7 +66,11 @@ def actions(
 
 
 def _is_of_lost_weights(check: CheckResult, episodes: Sequence[Episode]) -> bool:
-    """Whether all that a check is loud about is NaN or Inf: where the loss is lost, its own advice says what to do."""
+    """Whether the loss that is lost says what to do: all that a check is loud about is NaN or Inf, or it warns of a
+    loss that moved before, as if there were a run to go on with."""
+    is_lost_still = any(one.check == _LOST and one.severity is Severity.FAIL and not one.recovered for one in episodes)
+    if is_lost_still and check.id in _LOSS_CHECKS and check.verdict is Verdict.WARN and not check.advisory:
+        return True
     kinds = {one.kind for one in episodes if one.check == check.id and one.severity >= Severity.WARN}
     return check.id != _LOST and kinds == {"nonfinite"}
 

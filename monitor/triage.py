@@ -104,6 +104,8 @@ def _step(
         verdict, telling = Verdict.NO_DATA, unknown
     loud = [check for check in telling if check.verdict in (Verdict.FAIL, Verdict.WARN)]
     shown = loud if loud and verdict is not Verdict.PASS else [*telling[:1], *(one for one in loud if one.advisory)]
+    # What lesser findings advise may be the opposite of what the worst one does.
+    advising = [check for check in shown if check.verdict is verdict and check.next] or shown
     ids = {check.id for check in mine}
     related = tuple(episode.id for episode in episodes if episode.check in ids)
     charts = [key for episode in episodes if episode.check in ids for key in (episode.signal,) if key in series]
@@ -115,7 +117,7 @@ def _step(
         verdict=verdict,
         what=_joined(check.what for check in shown) or "nothing in the log speaks of it",
         why=_joined(check.why for check in shown),
-        next=_joined(check.next for check in shown),
+        next=_joined(check.next for check in advising),
         signals=tuple(dict.fromkeys(charts))[:6],
         episodes=related,
     )

@@ -150,3 +150,13 @@ def test_a_loss_that_is_no_longer_logged_asks_for_no_other_learning_rate() -> No
     told = advised([*map(healthy, range(1, 600)), *gone])
     assert not [line for line in told if "learning rate" in line or "Clip the" in line or "weights" in line], told
     assert any("no longer logged" in line for line in told)
+
+
+def test_a_loss_that_rose_before_it_was_lost_is_not_called_normal() -> None:
+    rising = [train(step, 2.0 + (step - 599) * 0.4, grad_norm=0.3, lr=3e-4) for step in range(600, 606)]
+    lost = [train(step, math.nan, grad_norm=0.3, lr=3e-4) for step in range(606, 700)]
+    told = advised([*map(healthy, range(1, 600)), *rising, *lost])
+    assert any(line.startswith("Stop: the weights are probably lost") for line in told)
+    assert not any("normal and mostly recover" in line for line in told)
+    came_back = advised([*map(healthy, range(1, 600)), *rising[:2], *map(healthy, range(602, 900))])
+    assert any("normal and mostly recover" in line for line in came_back)

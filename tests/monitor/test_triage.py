@@ -48,6 +48,17 @@ def test_advice_is_told_beside_what_is_fine() -> None:
     assert (step.what, step.next) == ("grad.norm says PASS; all steps are clipped", "raise the threshold")
 
 
+def test_a_step_advises_what_its_worst_finding_does() -> None:
+    lost = CheckResult("nan", "", Verdict.FAIL, "all is NaN", next="stop")
+    spike = CheckResult("spike", "", Verdict.WARN, "it rose", next="look before stopping")
+    of = {"nan": "loss", "spike": "loss"}
+    step = next(step for step in walk((spike, lost), of, (), {}) if step.id == "loss")
+    assert (step.what, step.next) == ("all is NaN; it rose", "stop")
+    mute = CheckResult("nan", "", Verdict.FAIL, "all is NaN")
+    step = next(step for step in walk((spike, mute), of, (), {}) if step.id == "loss")
+    assert step.next == "look before stopping"
+
+
 def test_what_does_not_apply_is_not_a_gap() -> None:
     steps = {step.id: step for step in walk((result("moe.balance", Verdict.NOT_APPLICABLE),), STEPS, (), {})}
     assert steps["experts"].verdict is Verdict.NOT_APPLICABLE
