@@ -35,13 +35,13 @@ def test_as_their_texts_say(one: Mapping[str, float | None], other: Mapping[str,
 @pytest.mark.parametrize("size", [70, 1 << 20])
 def test_what_eight_ranks_print_is_one_record_a_step_however_it_arrives(size: int) -> None:
     lines = "".join(
-        f"[rank{rank}]: step {step} | loss {2 + 1 / step:.3f} | lr 1.0e-04 | grad norm {1 + step % 7 / 10:.2f}\\n"
+        f"[rank{rank}]: step {step} | loss {2 + 1 / step:.3f} | lr 1.0e-04 | grad norm {1 + step % 7 / 10:.2f}\n"
         for step in range(1, 101)
         for rank in range(8)
     ).encode()
     reader, at, line_no, records = Stdout("train.log"), 0, 1, 0
     while at < len(lines):
-        end = lines.find(b"\\n", min(at + size, len(lines) - 1)) + 1
+        end = lines.find(b"\n", min(at + size, len(lines) - 1)) + 1
         parsed = reader.feed(lines[at:end], at, line_no)
         at, line_no, records = end, line_no + parsed.lines, records + parsed.records
     assert records + reader.finish().records == 100
