@@ -23,6 +23,7 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.meant import EPOCH, MeantChanges
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.kink import kink
@@ -195,6 +196,7 @@ class LossPlateau(Detector):
         self._look = 0.0  # the step from which on the next point is looked at
         self._opened = False
         self._held: Plateau | None = None  # the one that is open, as it was when it was told
+        self._meant, self._row = MeantChanges(), 0
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Keeps the curve and the learning rate; looks for a plateau each time the run is a tenth longer."""
@@ -208,6 +210,7 @@ class LossPlateau(Detector):
                 self._opened, self._held = False, None
             self._attempt = frame.attempt
         self._last_step = float(frame.steps[-1])
+        self._meant.feed(frame)
         rates, own = finite(frame, LR), finite(frame, LOSS)
         end = int(np.searchsorted(own.rows, self.rl.first_row(frame)))
         found: list[Finding] = []
@@ -218,7 +221,7 @@ class LossPlateau(Detector):
             upto = int(np.searchsorted(rates.rows, row, side="right"))
             self._rates(rates.values[seen_rates:upto])
             seen_rates = upto
-            self.last = place(frame, row, float(own.values[at - 1]))
+            self.last, self._row = place(frame, row, float(own.values[at - 1])), row
             if self.last.step >= self._look and self.curve.is_whole:
                 self._look = max(LOOK * self.last.step, self.last.step + MIN_FLAT)
                 for said in self._judge():
@@ -226,6 +229,7 @@ class LossPlateau(Detector):
                     self._held = (self._held or self.find()) if self._opened else None
                     found.append(said)
         self._rates(rates.values[seen_rates:])
+        self._row = len(frame) - 1
         return found
 
     def _rates(self, rates: FloatArray) -> None:
@@ -259,8 +263,14 @@ class LossPlateau(Detector):
             return None
         if shape.begin is None:
             assert self._held is not None
-            return Plateau(self._held.first, self.last, *shape[1:])
-        return Plateau(points[shape.begin][2], self.last, *shape[1:])
+            first = self._held.first
+        else:
+            first = points[shape.begin][2]
+        return None if self._is_resized(first.step, self.last.step) else Plateau(first, self.last, *shape[1:])
+
+    def _is_resized(self, after: float, upto: float) -> bool:
+        """Whether batch or context were changed within: what each step does then, its trend did not promise."""
+        return any(one.key != EPOCH and after < one.step <= upto and one.row <= self._row for one in self._meant.known)
 
     def _shape(self) -> _Shape | None:
         steps = np.array([p[0] for p in self.curve.points])
