@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainmon.tails.clock import Clock
+from trainmon.tails.config_file import ConfigFile
 from trainmon.tails.discover import STDIN, RunFile, RunFiles
 from trainmon.tails.formats import registry
 from trainmon.tails.ingest import Detect
 from trainmon.tails.parts import older_parts
-from trainmon.tails.reader import BUDGET_BYTES, ConfigFile, IntakeItem, Source, failed, joined
+from trainmon.tails.reader import BUDGET_BYTES, IntakeItem, Source, failed, joined
 from trainmon.tails.record import Parsed
 from trainmon.tails.stdin_items import stdin_items
 from trainmon.tails.stdin_source import StdinTail

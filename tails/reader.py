@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import resource
 import threading
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from trainmon.tails.clock import Clock
+from trainmon.tails.config_file import ConfigFile
 from trainmon.tails.fstype import Mount
 from trainmon.tails.give_way import KEYS
 from trainmon.tails.ingest import Detect
-from trainmon.tails.inherited import owner_of
-from trainmon.tails.opening import NotRegular, close, explain, open_regular, show
+from trainmon.tails.opening import show
 from trainmon.tails.preview import preview
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Parsed
@@ -33,7 +32,6 @@ SHARED_BUDGET_BYTES = 256 << 10  # when many files are behind, so that each gets
 _MANY = 8
 _IDLE_S = 5.0
 _MAX_OPEN = 512
-_MAX_CONFIG_BYTES = 1 << 20
 
 Lines: TypeAlias = "Future[list[LogLine]]"
 
@@ -56,46 +54,6 @@ class IntakeItem:
     config: bytes | None = None
     is_ended: bool = False
     preview: Parsed | None = None
-
-
-class ConfigFile:
-    """A settings file: its content whenever it changed."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.problem = ""
-        self.size = 0
-        self.owner = ""
-        self._signature: tuple[int, int, int] | None = None
-
-    def poll(self) -> bytes | None:
-        """The content, at most 1 MiB; None when it is the one that was given before or cannot be read."""
-        try:
-            fd, status = open_regular(self.path)
-        except NotRegular as error:
-            self.problem = str(error)
-            return None
-        except OSError as error:
-            self.problem = explain(self.path, error)
-            return None
-        try:
-            self.problem = ""
-            self.size = status.st_size
-            signature = (status.st_ino, status.st_size, status.st_mtime_ns)
-            if signature == self._signature:
-                return None
-            self._signature = signature
-            self.owner = owner_of(str(self.path))  # here: it may wait for the file system
-            return os.pread(fd, _MAX_CONFIG_BYTES, 0)
-        except OSError as error:
-            self.problem = explain(self.path, error)
-            return None
-        finally:
-            close(fd)
-
-    def status(self) -> FileStatus:
-        """What is known of the file."""
-        return FileStatus(str(self.path), "config", self.size, self.size, 0, 0, 0, POLL, self.problem, owner=self.owner)
 
 
 @dataclass(slots=True)
@@ -198,6 +156,8 @@ class Reader(threading.Thread):
         try:
             keep_going(f"reading {show(self.mount.point)}", self._round, self._stop_event, self._say)
         finally:
+            for source in self._sources.values():
+                source.tail.release()
             self.watcher.close()
 
     def _say(self, failure: str) -> None:

@@ -356,5 +356,6 @@ class TrainmonApp(OpeningApp):
 
     def on_unmount(self) -> None:
         """Nothing will be asked any more."""
+        gc.enable()  # the answer to the last key is never drawn
         self.memory.close(self.memory.state)
         self.source.stop()

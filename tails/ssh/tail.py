@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainmon.tails.clock import Clock
+from trainmon.tails.config_file import ConfigFile
 from trainmon.tails.document import MAX_DOCUMENT_BYTES, DocumentReader
 from trainmon.tails.formats import registry
 from trainmon.tails.formats.base import DocumentFormat
 from trainmon.tails.ingest import Detect
 from trainmon.tails.opening import explain
-from trainmon.tails.reader import ConfigFile
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.ssh.answer import Status
 from trainmon.tails.ssh.follower import RemoteFollower

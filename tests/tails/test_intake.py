@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -329,3 +330,20 @@ def test_read_all_goes_on_after_a_format_that_fails(tmp_path: Path) -> None:
     items = list(read_all(run, CLOCK, detect=breaks))
     assert "report" in items[0].status.problem
     assert steps(items)["rank1.log"] == [0, 1, 2]
+
+
+def test_files_are_closed_when_reading_ends(tmp_path: Path, start: Callable[..., Taker]) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(rows(0, 3))
+
+    def is_held() -> bool:
+        return any(os.path.realpath(fd) == str(path) for fd in Path("/proc/self/fd").iterdir())
+
+    taker = start(discover([str(path)], tmp_path))
+    taker.until(lambda items: "train.log" in steps(items))
+    assert is_held()
+    taker.intake.stop()
+    end = CLOCK.monotonic() + 30.0
+    while is_held() and CLOCK.monotonic() < end:
+        time.sleep(0.01)
+    assert not is_held()

@@ -306,7 +306,8 @@ async def helps(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> No
         assert isinstance(app.screen, FleetScreen)
         return
     assert isinstance(app.screen, HelpScreen)
-    assert f"keys of the {kind} screen" in text_of(app)
+    text, own = text_of(app), "on this screen: "
+    assert f"{own}{keys.title(kind)}" in text or (own not in text and "on every screen" in text)
 
 
 async def shows_palette(app: TrainmonApp, pilot: Pilot[None], kind: str, key: str) -> None:
