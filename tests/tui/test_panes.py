@@ -8,7 +8,8 @@ from tests.tui.driver import StillClock, running, text_of
 from trainmon.monitor.finding import Severity
 from trainmon.tui import keys
 from trainmon.tui.screens.compare import CompareScreen
-from trainmon.tui.widgets.panes import AlertPane, TextList, counted, worst_first
+from trainmon.tui.widgets.alert_pane import AlertPane, counted, worst_first
+from trainmon.tui.widgets.panes import TextList
 
 
 async def test_alerts_of_a_run_are_told_the_worst_first_then_the_newest() -> None:

@@ -18,9 +18,10 @@ from trainmon.tui.run_lines import episode_words, status_line
 from trainmon.tui.screens.filtered import FilteredScreen
 from trainmon.tui.screens.of_run import SNOOZE_S
 from trainmon.tui.span import Line, Span, clip, fit, fit_middle, width_of, wrap
+from trainmon.tui.widgets.alert_pane import counted, followed, status_of
 from trainmon.tui.widgets.filter_bar import FilterBar
 from trainmon.tui.widgets.lines import LineList, look_of
-from trainmon.tui.widgets.panes import TextLines, counted, followed, status_of
+from trainmon.tui.widgets.panes import TextLines
 
 _ROOMY = 20  # rows from which the episode at the cursor is told in full
 

@@ -16,9 +16,10 @@ from trainmon.tui.run_lines import episode_words, run_extra, run_words
 from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.slots import FirstScreen, added_charts, first_screen
 from trainmon.tui.state import Layout
+from trainmon.tui.widgets.alert_pane import AlertPane
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
-from trainmon.tui.widgets.panes import AlertPane, TextLines, TriagePane
+from trainmon.tui.widgets.panes import TextLines, TriagePane
 from trainmon.tui.widgets.signal_strip import SignalStrip, across
 
 

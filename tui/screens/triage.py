@@ -15,9 +15,10 @@ from trainmon.tui.log_view import LogView
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.charted import RunCharted
 from trainmon.tui.span import Line, Span, wrap
+from trainmon.tui.widgets.alert_pane import worst_first
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.lines import LineList
-from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar, worst_first
+from trainmon.tui.widgets.panes import LogPane, TextLines, WalkBar
 
 _FEW_LINES = 7
 
