@@ -58,7 +58,7 @@ def _alone(paths: Sequence[str], cwd: Path) -> list[int]:
 
 
 def _above(path: str) -> Iterator[str]:
-    while (folder := os.path.dirname(path)) != path:  # noqa: PTH120
+    while (folder := os.path.dirname(path)) != path:  # noqa: PTH120 - links are kept as they were named
         yield folder
         path = folder
 
@@ -76,7 +76,7 @@ def _parts(path: str, cwd: Path) -> list[str]:
     absolute = os.path.abspath(cwd / path)  # noqa: PTH100 - links are kept as they were named
     relative = os.path.relpath(absolute, cwd)
     if relative == ".":
-        return [os.path.basename(absolute) or "/"]  # noqa: PTH119
+        return [os.path.basename(absolute) or "/"]  # noqa: PTH119 - as above
     shown = absolute if relative.startswith("..") else relative
     return [part for part in shown.split("/") if part] or ["/"]
 
