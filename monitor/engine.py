@@ -216,7 +216,7 @@ class RunEngine:
     def _judge_all(self, episodes: tuple[Episode, ...]) -> tuple[CheckResult, ...]:
         core = self._now.core
         steps = self.steps
-        seen, numbers = core.store.seen, core.store.numbers
+        seen, numbers, moe = core.store.seen, core.store.numbers, core.moe
         results: list[tuple[int, CheckResult]] = []
         for detector in tuple(core.detectors):
             view = CheckView(
@@ -226,7 +226,7 @@ class RunEngine:
                 steps=None if steps is None else (steps.first, steps.last),
                 raw_keys=core.raw_keys,
                 rl=core.rl,
-                moe=core.moe,
+                moe=moe,
             )
             try:
                 told = with_story(detector.result(view), view.episodes)

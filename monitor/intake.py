@@ -57,6 +57,11 @@ class _Batch:
         return (self._count + len(rows)) * len(self._keys | rows.columns.keys()) <= MOST_CELLS
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no rows wait."""
+        return not self._count
+
+    @property
     def is_enough(self) -> bool:
         """Whether more rows would not make the frame cheaper."""
         return self._count >= _ENOUGH_ROWS or self._count * len(self._keys) >= _ENOUGH_CELLS
@@ -229,6 +234,8 @@ class Sources:
 
     def _pass_batch(self, path: str, batch: _Batch, listener: FrameListener | None) -> None:
         """Passes on rows of one attempt that came one after the other; one frame costs more than its rows."""
+        if batch.is_empty:  # as at nearly every question that the engine is asked
+            return
         own, other = batch.take()
         if other is not None:
             self._core.begin_attempt(batch.attempt)

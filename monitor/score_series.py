@@ -15,7 +15,7 @@ import numpy as np
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.growable import Growable
 from trainmon.monitor.snapshot import SeriesView
-from trainmon.monitor.stats.robust_score import RobustScore
+from trainmon.monitor.stats.robust_score import RobustScore, robust_score
 from trainmon.tails.record import FloatArray
 
 _BLOCK: Final = 512
@@ -151,12 +151,16 @@ class _Running:
 
     def _next(self, value: float) -> float:
         stat = self._stat
-        if len(stat) < _FEWEST_VALUES:
-            stat.update(value)
+        robust, level = stat.robust, stat.scale(value)
+        if len(robust) < _FEWEST_VALUES:
+            robust.update(level)
             return math.nan
-        score = stat.score(value)
-        rise = stat.scale(value) - stat.robust.median
-        size = math.log(self._ratio) if stat.log else (self._ratio - 1.0) * abs(stat.robust.median)
-        if not (score > self._z and rise > size):
-            stat.update(value)
+        middle = robust.median
+        score = robust_score(level, middle, robust.mad, stat.floor)
+        if not (score > self._z and level - middle > self._size(middle)):
+            robust.update(level)
         return abs(score)
+
+    def _size(self, middle: float) -> float:
+        """How far above the median a value must lie that is not learned."""
+        return math.log(self._ratio) if self._stat.log else (self._ratio - 1.0) * abs(middle)

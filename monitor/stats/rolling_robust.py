@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Sequence
@@ -81,8 +82,9 @@ class RollingRobust:
         if not n:
             return float("nan")
         if n & 1:
-            return self._deviation(n >> 1)
-        return (self._deviation((n >> 1) - 1) + self._deviation(n >> 1)) / 2
+            return self._deviations(n >> 1)[0]
+        one, next_one = self._deviations((n >> 1) - 1)
+        return (one + next_one) / 2
 
     def quantile(self, share: float) -> float:
         """The value below which `share` (0..1) of the window lies, linearly interpolated as numpy does it."""
@@ -104,8 +106,9 @@ class RollingRobust:
             return False
         return self.mad < limit
 
-    def _deviation(self, k: int) -> float:
-        """The k-th smallest (0-based) of |x - median|: k+1 neighbours of the median, found by bisection."""
+    def _deviations(self, k: int) -> tuple[float, float]:
+        """The k-th smallest (0-based) of |x - median| and the next larger one (infinite when there is none): k+1
+        neighbours of the median, found by bisection, and the nearer of the two behind them."""
         ranked = self._sorted
         middle = self.median
         split = bisect_left(ranked, middle)
@@ -119,6 +122,9 @@ class RollingRobust:
                 low = i + 1
             else:
                 high = i
-        farthest_left = middle - ranked[split - low] if low else 0.0
-        farthest_right = ranked[split + k - low] - middle if k + 1 > low else 0.0
-        return max(farthest_left, farthest_right)
+        first, end = split - low, split + k + 1 - low
+        farthest_left = middle - ranked[first] if low else 0.0
+        farthest_right = ranked[end - 1] - middle if k + 1 > low else 0.0
+        next_left = middle - ranked[first - 1] if first else math.inf
+        next_right = ranked[end] - middle if end < len(ranked) else math.inf
+        return max(farthest_left, farthest_right), min(next_left, next_right)
