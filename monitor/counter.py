@@ -55,6 +55,11 @@ class StepCounter:
         self._recent.append(step)
 
     @property
+    def has_interval(self) -> bool:
+        """Whether there were two steps."""
+        return bool(self._widths)
+
+    @property
     def interval(self) -> float:
         """The median of the last differences between steps; 1 before there were two."""
         if not self._widths:

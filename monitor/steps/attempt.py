@@ -135,11 +135,6 @@ class Attempt:
         near = step > self.counter.top - _NEAR_INTERVALS * self.counter.interval
         return near and step > self.counter.first and not self.counter.has_seen(step)
 
-    def goes_on(self, step: float, next_step: float) -> bool:
-        """Whether `next_step` continues the sequence that `step` seemed to break."""
-        reach = self.counter.top + (3.0 if self.is_near(step) else 1.5) * self.counter.interval
-        return self.counter.top < next_step <= reach
-
     def is_new_epoch(self, row: Rows) -> bool:
         """Whether `row` begins an epoch, and with it the steps anew."""
         epoch, _ = row.cell(EPOCH, 0)

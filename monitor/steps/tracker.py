@@ -24,6 +24,7 @@ import numpy as np
 
 from trainmon.monitor.rows import Rows, stack
 from trainmon.monitor.steps.attempt import Attempt
+from trainmon.monitor.steps.doubt import Doubt, Why
 from trainmon.monitor.steps.writers import Turn, Writers
 from trainmon.tails.quick_dataclass import dataclass
 
@@ -60,6 +61,7 @@ class StepTracker:
         self._writers = Writers()
         self._prelude: list[Rows] = []
         self._held: list[Rows] = []
+        self._doubt: Doubt | None = None  # of what is held, once a row behind the step back was heard
         self._evidence: Evidence = ""
 
     @property
@@ -203,12 +205,33 @@ class StepTracker:
             else:
                 self._held = [*held, row]
         else:
-            step = self._attempt.effective(first)
-            if self._attempt.goes_on(step, self._attempt.effective(row)):
-                yield from self._let_go(step)
-            else:
-                yield from self._restart_held()
+            yield from self._behind_step_back(row)
+
+    def _behind_step_back(self, row: Rows) -> Iterator[Placed]:
+        doubt = self._doubt or self._doubt_of(next(held for held in self._held if held.primary[0]))
+        self._doubt = doubt
+        if self._repeats_held(row):
+            yield from self._hold(row)
+            return
+        why = doubt.hear(self._attempt.effective(row))
+        if why is Why.WRITERS:
+            yield from self._let_go(doubt.last)
             yield from self._single(row)
+        elif why is Why.RESTART:
+            yield from self._restart_held()
+            yield from self._single(row)
+        else:
+            yield from self._hold(row)
+
+    def _doubt_of(self, row: Rows) -> Doubt:
+        counter, step = self._attempt.counter, self._attempt.effective(row)
+        interval = counter.interval if counter.has_interval else np.nan
+        return Doubt(step, top=counter.top, interval=interval, is_near=self._attempt.is_near(step))
+
+    def _repeats_held(self, row: Rows) -> bool:
+        """Whether `row` is the same record as the last of those that are held."""
+        last = self._held[-1]
+        return bool(last.steps[0] == row.steps[0] and stack([last, row]).repeats()[0][0])
 
     def _hold(self, row: Rows) -> Iterator[Placed]:
         self._held.append(row)
@@ -217,7 +240,7 @@ class StepTracker:
 
     def _let_go(self, step: float) -> Iterator[Placed]:
         """The held rows were no restart: a redraw nearby, or a second writer far behind."""
-        held, self._held = self._held, []
+        held, self._held, self._doubt = self._held, [], None
         attempt = self._attempt
         if not attempt.is_near(step):
             self._writers.begin_second(step, attempt.counter)
@@ -227,10 +250,13 @@ class StepTracker:
             )
         for row in held:
             own = attempt.effective(row)
-            yield self._other_writer(row, step if np.isnan(own) else own)
+            if own >= attempt.counter.top:
+                yield from self._accept(row)
+            else:
+                yield self._other_writer(row, step if np.isnan(own) else own)
 
     def _restart_held(self) -> Iterator[Placed]:
-        held, self._held = self._held, []
+        held, self._held, self._doubt = self._held, [], None
         yield from self._new_attempt(held)
 
     def _new_attempt(self, rows: list[Rows], *, is_told: bool = False, is_resumed: bool = False) -> Iterator[Placed]:
@@ -268,7 +294,7 @@ class StepTracker:
     # Other writers.
 
     def _other_writer(self, row: Rows, step: float) -> Placed:
-        if self._writers.count_redraw() and "writers" not in self.problems:
+        if self._writers.count_redraw(step, self._attempt.rows) and "writers" not in self.problems:
             self.problems["writers"] = "several writers report the same steps; the first record of a step is judged"
         return Placed(_at(row, step), writer=2)
 

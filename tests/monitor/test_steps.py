@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
-from tests.monitor.logs import LOSS, Line, engine, feed_cut, parsed, read, train
+from tests.monitor.logs import LOSS, Line, engine, feed_cut, parsed, plain_state, read, train
 from trainmon.monitor.frame import SignalKey
 from trainmon.tails.record import NoteKind
 
@@ -222,3 +223,63 @@ def test_quantities_listed_one_after_another_are_one_attempt(cuts):
 
 def test_the_same_quantity_listed_again_is_a_restart():
     assert read([*listed("loss"), *listed("loss")]).attempts == ((1.0, 40.0), (1.0, 40.0))
+
+
+def slipping(steps, lag=0, seed=0):
+    """Records of two processes in one log, each of `steps`, by chance; the second begins `lag` behind."""
+    chance, places = random.Random(seed), [0, 0]
+    lines = []
+    own = [steps[lag:], steps]
+    while any(place < len(mine) for place, mine in zip(places, own, strict=True)):
+        ready = [who for who in (0, 1) if places[who] < len(own[who])]
+        who = chance.choice(ready)
+        step = own[who][places[who]]
+        lines.append(train(step, 3.0 + who - step / 1e4, grad_norm=1.0 + who + places[who] / 1e3))
+        places[who] += 1
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("width", [1, 10])
+def test_two_writers_that_slip_past_each_other_are_no_restarts(seed, width):
+    made = read(slipping(range(width, 60 * width, width), seed=seed))
+    assert len(made.attempts) == 1
+    assert any("writers" in problem for problem in made.problems)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_writers_far_apart_that_slip_are_no_restarts(seed):
+    made = read(slipping(range(1, 301), lag=40, seed=seed))
+    assert len(made.attempts) == 1
+    assert any("two writers" in problem for problem in made.problems)
+
+
+def test_few_records_of_two_writers_are_told_too():
+    steps = [1, 1, 2, 2, 3, 4, 3, 4, 5, 6, 5, 6, 7, 8, 7, 8]
+    made = read(losses(steps))
+    assert made.attempts == ((1.0, 8.0),)
+    assert any("writers" in problem for problem in made.problems)
+
+
+@pytest.mark.parametrize("back", [2, 3, 5, 30])
+@pytest.mark.parametrize("more", [1, 2, 3, 11, 12, 13, 40])
+def test_a_restart_of_few_steps_is_one_wherever_the_log_ends(back, more):
+    steps = [*range(1, 51), *range(51 - back, 51 - back + more)]
+    assert read(losses(steps)).attempts == ((1.0, 50.0), (51.0 - back, 50.0 - back + more))
+
+
+def test_records_printed_twice_are_no_second_writer_after_a_restart():
+    steps = [step for step in [*range(1, 31), *range(25, 50)] for _ in range(2)]
+    made = read([train(step, 3.0 - step / 100) for step in steps])
+    assert made.attempts == ((1.0, 30.0), (25.0, 49.0))
+    assert made.problems == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_the_records_of_two_writers_are_cut_changes_nothing(seed):
+    lines = slipping(range(1, 40), seed=seed)
+    whole = plain_state(read(lines))
+    for size in (1, 2, 3, 7):
+        made = engine()
+        feed_cut(made, lines, range(size, len(lines), size), settling=size == 3)
+        assert plain_state(made) == whole
