@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from fnmatch import fnmatch
+from fnmatch import translate
 from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,7 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import Discovery, RunFiles, discover
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.read_once import is_one_large_file, read_all
+from trainmon.tails.target import is_pattern
 
 if TYPE_CHECKING:
     from trainmon.monitor.slurm.everywhere import Jobs
@@ -103,18 +107,32 @@ def judge(
 def is_one_unjudged(targets: Sequence[str], runs: Sequence[RunSnapshot], cwd: Path) -> bool:
     """Whether a target was named of whose runs none could be judged (CLI.md: exit status 2 unless another FAILed)."""
     judged = [run for run in runs if run.verdict in (Verdict.PASS, Verdict.WARN, Verdict.FAIL)]
-    return any(not any(_belongs(run, target, cwd) for run in judged) for target in targets)
+    if not targets:
+        return False
+    names = {run.target for run in judged}
+    paths = {_whole(cwd, file.path) for run in judged for file in run.files}
+    places = {place for path in paths for place in (path, *map(str, Path(path).parents))}
+    return not all(_is_among(target, names, paths, places, cwd) for target in dict.fromkeys(targets))
 
 
-def _belongs(run: RunSnapshot, target: str, cwd: Path) -> bool:
-    """Whether `target` names `run`, its directory or a pattern of its files; two targets may name one run."""
-    if run.target == target:
+def _is_among(target: str, names: Set[str], paths: Set[str], places: Set[str], cwd: Path) -> bool:
+    """Whether `target` names one of the runs called `names`, of the files `paths`, one of their directories (`places`
+    are both) or a pattern of the files; two targets may name one run."""
+    if target in names:
         return True
     if not target.strip():  # it names nothing, and not the directory here
         return False
-    place = (cwd / target).absolute()
-    paths = [(cwd / file.path).absolute() for file in run.files]
-    return any(path == place or place in path.parents or fnmatch(str(path), str(place)) for path in paths)
+    if _whole(cwd, target) in places:
+        return True
+    if not is_pattern(target):
+        return False
+    pattern = _whole(Path(escape(str(cwd.absolute()))), target)  # in `cwd` a bracket is one
+    return any(map(re.compile(translate(pattern)).match, paths))
+
+
+def _whole(cwd: Path, path: str) -> str:
+    """`path` from the root, without what goes up and down again."""
+    return os.path.normpath((cwd / path).absolute())
 
 
 def read_runs(

@@ -73,9 +73,18 @@ def parse(text: str, cwd: Path | None = None) -> Target:
 
 
 def _local(text: str, path: str) -> Target:
-    if _WILDCARD.search(path):
+    if is_pattern(path):
         return Target(text, TargetKind.GLOB, path)
     return Target(text, TargetKind.DIR if path.endswith("/") else TargetKind.PATH, path)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it has a character that stands for others, as a shell's patterns.
+
+    >>> is_pattern("runs/*.log"), is_pattern("runs/a.log")
+    (True, False)
+    """
+    return _WILDCARD.search(text) is not None
 
 
 def _remote(text: str) -> Target | None:
