@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainmon.tails.continued import Continuations
 from trainmon.tails.grouping import Group, group
 from trainmon.tails.inherited import SETTINGS_NAME, settings_above
 from trainmon.tails.jobs import JobSource, LocalJobPlaces, chained_groups, job_groups
@@ -65,18 +66,21 @@ class Discovery:
     down: tuple[str, ...] = ()
 
 
-def discover(targets: Sequence[str], cwd: Path, jobs: JobSource | None = None) -> Discovery:
+def discover(
+    targets: Sequence[str], cwd: Path, jobs: JobSource | None = None, logs: Continuations | None = None
+) -> Discovery:
     """The runs that `targets` name, or that lie below `cwd` when there are none. Never raises on what is on disk.
 
-    `jobs`: who tells the files of ``slurm:`` targets.
+    `jobs`: who tells the files of ``slurm:`` targets. `logs`: keep it, and give it again when searching again.
     """
-    return _Search(cwd, jobs).run(targets)
+    return _Search(cwd, jobs, logs).run(targets)
 
 
 class _Search:
-    def __init__(self, cwd: Path, jobs: JobSource | None = None) -> None:
+    def __init__(self, cwd: Path, jobs: JobSource | None = None, logs: Continuations | None = None) -> None:
         self.cwd = cwd
         self.jobs = jobs
+        self.logs = logs or Continuations()
         self.called: dict[int, str] = {}  # id of a group -> the name that its job gives it
         self.attempts: dict[str, int] = {}
         self.problems: list[str] = []
@@ -102,7 +106,7 @@ class _Search:
                 self.problems.append(show(str(error)))
         self._take_remote()
         is_one_walk = len(targets) <= 1 and len(self.places) == 1  # gives each file once
-        groups = self._chained(self.groups if is_one_walk else self._without_repeats())
+        groups = self._chained(self._continued(self.groups if is_one_walk else self._without_repeats()))
         for _, found in groups:
             self._inherit(found)
             for path, start in starts_of(each.path for each in found.files).items():
@@ -181,6 +185,20 @@ class _Search:
             self.folders += searched.folders
             self.entries += searched.entries
             self.may_grow = self.may_grow or searched.may_grow
+
+    def _continued(self, groups: list[tuple[str, Group]]) -> list[tuple[str, Group]]:
+        """Logs of this machine that go on with each other are one run; not those that a target names."""
+        here = [
+            each
+            for each in groups
+            if each[1].path not in self.remote and each[1].path not in self.named and id(each[1]) not in self.called
+        ]
+        continued = self.logs.join(here, self.cwd)
+        if len(continued.groups) == len(here):
+            return groups
+        self.attempts |= continued.attempts
+        before = {id(found) for _, found in here}
+        return [*continued.groups, *(each for each in groups if id(each[1]) not in before)]
 
     def _chained(self, groups: list[tuple[str, Group]]) -> list[tuple[str, Group]]:
         """The logs of jobs that follow each other are one run, where a scheduler says so; those of this machine."""

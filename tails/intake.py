@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmon.tails.clock import Clock
+from trainmon.tails.continued import Continuations
 from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discover
 from trainmon.tails.formats import registry
 from trainmon.tails.fstype import Mount, mount_behind, read_mounts
@@ -81,6 +82,7 @@ class Intake:
         self._stdin_left = 0
         self._host_readers: dict[Address, HostReader] = {}
         self.discovery = Discovery((), (), "")
+        self._logs = Continuations()
         known = source if isinstance(source, Discovery) else None
         self._targets = known.targets if known is not None else tuple(source)  # type: ignore[arg-type]
         self._cwd = known.cwd if known is not None else (cwd or here())
@@ -223,7 +225,7 @@ class Intake:
                     return
             began = self._clock.monotonic()
             try:
-                found = discover(targets, self._cwd, self._jobs)
+                found = discover(targets, self._cwd, self._jobs, self._logs)
                 self._adopt(found, address)
             except Exception as error:  # the top of this thread: new runs would never be found, and no one know why
                 self._failures["scan"] = in_words("looking for runs", error)
