@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 
 
 class RollingRobust:
@@ -62,8 +63,12 @@ class RollingRobust:
 
     def newest(self, count: int) -> list[float]:
         """The values that were taken in last, at most `count` of them, the newest first."""
-        order = self._order
-        return [order[-1 - back] for back in range(min(count, len(order)))]
+        return list(islice(reversed(self._order), count))
+
+    @property
+    def last(self) -> float:
+        """The value that was taken in last. Raises IndexError when empty."""
+        return self._order[-1]
 
     @property
     def median(self) -> float:
