@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.status import LogLine
 from trainmon.tails.text import printable
@@ -68,8 +66,8 @@ class LogView:
         from_end = bool(lines) and lines[-1].line_no < 0
         title = f"log {short_path(path)}" + ("" if self.place else ", last lines" if from_end else ", newest lines")
         file = next((file for file in run.files if file.path == path), None)
-        if file is not None and file.watched_by:
-            title += f" ({replace(file, newest_age_s=None).watched()})"  # the run's head tells the age, and ages it
+        if file is not None and file.watched_by == "poll":  # else they come as they are written, which goes unsaid
+            title += f" (looked for every few seconds{', on ' + file.filesystem if file.filesystem else ''})"
         if self.words:
             title += f", only lines with {self.words}"
         pane.show(self._matching(lines), title, waiting)

@@ -53,28 +53,29 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """What the run screen has to draw, in the order of the table."""
+    """What the run screen has to draw, in the order of the table. `leads`: signal -> number of the chart it has."""
 
     charts: tuple[Chart, ...]
     absent: tuple[Absent, ...]
+    leads: dict[str, str]
 
 
 def first_screen(run: RunSnapshot, glyphs: Glyphs, axis: str = "step") -> FirstScreen:
     """The nine places of METRICS.md; for RL runs the rows that do not apply give way to reward, KL and the like."""
     charts: list[Chart] = []
     absent: list[Absent] = []
-    shown: set[str] = set()
+    leads: dict[str, str] = {}
     for index, slot in enumerate(RL_SCREEN if run.rl else FIRST_SCREEN):
         number = str(index + 1)
-        there = [signal for signal in slot if signal not in shown and _family(run, signal)]
+        there = [signal for signal in slot if signal not in leads and _family(run, signal)]
         if not there:
             absent.append(_absent(run, number, slot))
             continue
         lead = next((_DRAWN_FIRST[signal] for signal in there if _DRAWN_FIRST.get(signal) in there), there[0])
-        shown.add(lead)
+        leads[lead] = number
         rest = tuple(signal for signal in there if signal != lead)
         charts.append(slot_chart(run, lead, rest, number, glyphs, axis))
-    return FirstScreen(tuple(charts), tuple(absent))
+    return FirstScreen(tuple(charts), tuple(absent), leads)
 
 
 def added_charts(run: RunSnapshot, signals: Iterable[str], glyphs: Glyphs, axis: str = "step") -> tuple[Chart, ...]:

@@ -38,6 +38,21 @@ async def test_of_many_runs_not_looked_at_yet_those_that_are_read_are_counted() 
         assert f"1 of {len(runs)} runs" in text
 
 
+async def test_the_title_of_the_log_says_only_what_a_reader_of_it_notices() -> None:
+    run = sample.fleet().runs[0]
+    line = LogLine("a.log", 1, "step 1 loss 2.5")
+    titles = []
+    for watched_by, filesystem in (("inotify", "ext4"), ("poll", "nfs4")):
+        file = FileStatus("a.log", "generic", 9, 9, 1, 1, 0, watched_by, filesystem=filesystem)
+        async with make_app(FleetSnapshot((replace(run, files=(file,), log_tail=(line,)),))).run_test() as pilot:
+            await pilot.pause()
+            await pilot.press("l")
+            await pilot.pause()
+            titles.append(text_of(pilot.app).partition("newest lines")[2].partition("\n")[0])
+    assert "inotify" not in titles[0]
+    assert "looked for every few seconds, on nfs4" in titles[1]
+
+
 async def test_a_demo_that_starts_warns_of_nothing() -> None:
     app = make_app(FleetSnapshot((), problems=("/tmp/demo: no training logs",), status="looked below /tmp/demo"))
     app.awaited = "the simulated runs are starting"

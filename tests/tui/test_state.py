@@ -118,7 +118,7 @@ async def test_the_look_of_the_charts_and_a_snooze_come_back(tmp_path: Path) -> 
     app = app_with(StateFile(tmp_path, tmp_path / "state"))
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        await pilot.press("exclamation_mark", "j", "enter", "tab", "z", "y", "o", "d", "enter", "escape", "escape")
+        await pilot.press("exclamation_mark", "j", "enter", "tab", "z", "y", "o", "d", "j", "enter", "escape", "escape")
         await pilot.pause()
         snoozed = [one for one in source_of(app).asked if one[0] == "snooze"]
         added = list(app.added)

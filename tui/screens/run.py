@@ -41,7 +41,7 @@ class RunScreen(RunCharted):
         super().__init__(run_id)
         self._drawn_run: RunSnapshot | None = None
         self._drawn_by: tuple[object, ...] = ()
-        self._first: FirstScreen = FirstScreen((), ())
+        self._first: FirstScreen = FirstScreen((), (), {})
         self._to_enlarge = ""
 
     def recall(self, kept: Layout) -> None:
@@ -105,9 +105,10 @@ class RunScreen(RunCharted):
                 self.action_chart(number)
 
     def _charts_of(self, run: RunSnapshot) -> FirstScreen:
-        """The nine, and those that were added."""
+        """The nine, and those that were added and are not among the nine of this run."""
         first = first_screen(run, self.glyphs, self.axis())
-        return replace(first, charts=(*first.charts, *added_charts(run, self.monitor.added, self.glyphs, self.axis())))
+        more = [signal for signal in self.monitor.added if signal not in first.leads]
+        return replace(first, charts=(*first.charts, *added_charts(run, more, self.glyphs, self.axis())))
 
     def _fit(self, run: RunSnapshot) -> None:
         """Little room: each part as many rows as it needs to be of use."""

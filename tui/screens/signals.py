@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from textual.app import ComposeResult
 from textual.widget import Widget
@@ -15,7 +15,7 @@ from trainmon.tui.rates import unit_of
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.filtered import FilteredScreen
 from trainmon.tui.screens.of_run import RunBound
-from trainmon.tui.slots import family
+from trainmon.tui.slots import family, first_screen
 from trainmon.tui.span import Line, Span, fit
 from trainmon.tui.widgets.filter_bar import FilterBar
 from trainmon.tui.widgets.lines import LineList, key_map_of, look_of
@@ -82,6 +82,7 @@ class SignalsScreen(FilteredScreen, RunBound):
     def __init__(self, run_id: RunId) -> None:
         super().__init__(run_id)
         self.words = ""
+        self._numbers: Mapping[str, str] = {}
 
     def content(self) -> ComposeResult:
         """What to do, the list, the filter."""
@@ -105,7 +106,8 @@ class SignalsScreen(FilteredScreen, RunBound):
         names = sorted({key.signal for key in run.series})
         matching = [name for name in names if all(word in name.lower() for word in words)]
         families = [views for name in matching if (views := family(run, name))]
-        self.pane.show(run, families, tuple(self.monitor.added))
+        self._numbers = first_screen(run, self.glyphs).leads
+        self.pane.show(run, families, (*self.monitor.added, *self._numbers))
         draws = self.shown_key("open")
         text = f"  {len(families)} of {len(names)}; {draws} draws one on the run's screen, or no longer"
         self.query_one("#counts", TextLines).show([[Span(" signals", "title"), Span(text, "muted")]])
@@ -120,6 +122,11 @@ class SignalsScreen(FilteredScreen, RunBound):
         return f"{lead.key} = {numbers.with_unit(lead.last, unit)}"
 
     def action_open(self) -> None:
-        """Drawn, or no longer."""
-        if (name := self.pane.current) is not None:
+        """Drawn, or no longer; what is one of the nine charts is drawn already."""
+        name = self.pane.current
+        if name is None:
+            return
+        if name in self._numbers and name not in self.monitor.added:
+            self.notify(f"that is chart {self._numbers[name]} already", timeout=3)
+        else:
             self.monitor.toggle_chart(name)
