@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.worker_pool import quietly_begun, worker_pool
 from trainmon.tails.discover import STDIN, RunFiles
 
 if TYPE_CHECKING:
@@ -44,18 +44,10 @@ def judged(runs: Sequence[RunFiles], judge: Judge, processes: int, problems: lis
     if processes < 2:
         yield from map(judge, runs)
         return
-    import multiprocessing  # these take longer to import than a small log to read
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A copy of this process begins at once, but must not be made while other threads hold locks.
-    method = "fork" if threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    with ProcessPoolExecutor(processes, multiprocessing.get_context(method)) as pool:
-        try:
-            waiting = _begun(pool, runs, judge)
-            for run in runs:
-                yield _result(waiting.get(run.name), run, judge, problems)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with worker_pool(processes) as pool:
+        waiting = _begun(pool, runs, judge)
+        for run in runs:
+            yield _result(waiting.get(run.name), run, judge, problems)
 
 
 def _begun(pool: ProcessPoolExecutor, runs: Sequence[RunFiles], judge: Judge) -> dict[str, Future[RunSnapshot]]:
@@ -64,8 +56,9 @@ def _begun(pool: ProcessPoolExecutor, runs: Sequence[RunFiles], judge: Judge) ->
 
     waiting = {}
     try:
-        for run in sorted(filter(is_local, runs), key=_bytes, reverse=True):
-            waiting[run.name] = pool.submit(judge, run)
+        with quietly_begun():
+            for run in sorted(filter(is_local, runs), key=_bytes, reverse=True):
+                waiting[run.name] = pool.submit(judge, run)
     except BrokenProcessPool:
         pass  # those that could not be given away are judged here
     return waiting

@@ -12,7 +12,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.monitor.thresholds import DEFAULTS, Thresholds
 from trainmon.monitor.watched import WatchedRun
+from trainmon.monitor.worker_pool import quietly_begun, worker_pool
 from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.intake import IntakeItem, read_all
@@ -168,14 +169,14 @@ class _Pool:
         size = sum(_size(file.path) for run in runs for file in run.files)
         wanted = processes or min(len(runs), os.cpu_count() or 1)
         pays = wanted > 1 and size > _IN_PROCESS_BYTES and cluster is None
-        self._pool = ProcessPoolExecutor(wanted) if pays else None
+        self._open = ExitStack()
+        self._pool = self._open.enter_context(worker_pool(wanted)) if pays else None
 
     def __enter__(self) -> _Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        self._open.close()
 
     def each(self, work: Callable[[RunFiles], T], runs: Iterable[RunFiles]) -> list[T]:
         """`work` of each run, in order."""
@@ -183,7 +184,11 @@ class _Pool:
             from trainmon.monitor.dask_workers import mapped_on  # for those who have a cluster
 
             return mapped_on(self._cluster, work, runs)
-        return list(map(work, runs)) if self._pool is None else list(self._pool.map(work, runs))
+        if self._pool is None:
+            return list(map(work, runs))
+        with quietly_begun():
+            results = self._pool.map(work, runs)
+        return list(results)
 
 
 def _size(path: Path) -> int:
