@@ -184,3 +184,11 @@ def test_a_storm_of_sizes(log: Path) -> None:
         terminal.send("q")
         assert terminal.wait_exit() == 0
         assert_restored(terminal)
+
+
+def test_a_dumb_terminal_is_told_what_to_do_and_gets_no_control_sequences(log: Path) -> None:
+    with Terminal([TRAINMON, "watch", str(log)], environment={"TERM": "dumb"}) as terminal:
+        assert terminal.wait_exit() == 2
+        assert b"TERM is dumb" in terminal.output
+        assert b"--headless" in terminal.output
+        assert b"\x1b" not in terminal.output

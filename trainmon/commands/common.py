@@ -78,6 +78,17 @@ def fail(message: str) -> NoReturn:
     raise Trouble(message)
 
 
+def require_screens(instead: str) -> None:
+    """Ends unless screens can be drawn here. `instead`: what works all the same."""
+    if not sys.stdout.isatty():
+        fail(f"standard output is no terminal; {instead}")
+    if os.environ.get("TERM") == "dumb":
+        fail(
+            "this terminal cannot draw screens (TERM is dumb); set TERM to what it is, such as xterm-256color, or "
+            + instead
+        )
+
+
 def give_up(lines: Iterable[str]) -> NoReturn:
     """Ends as `fail`, after `lines` were said on stderr."""
     raise Trouble(*dict.fromkeys(lines), was_said=True)

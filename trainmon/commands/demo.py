@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from trainmon.commands.common import echo, epilog, fail
+from trainmon.commands.common import echo, epilog, fail, require_screens
 from trainmon.commands.options import json_option, quiet_option
 from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
@@ -85,8 +84,7 @@ def demo(
         return
     if as_json:
         raise click.UsageError("--json goes with --out")
-    if not sys.stdout.isatty():
-        fail("standard output is no terminal; `trainmon demo --out DIR` only writes the logs")
+    require_screens("`trainmon demo --out DIR` only writes the logs")
     _demo(seed, keep, script, specs)
 
 

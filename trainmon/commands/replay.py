@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmon.commands import completing
-from trainmon.commands.common import echo, epilog, fail, say_problems_of
+from trainmon.commands.common import echo, epilog, fail, require_screens, say_problems_of
 from trainmon.commands.options import json_option, limit_options, limits_of, quiet_option
 from trainmon.commands.terminal_options import terminal_options
 from trainmon.commands.watch import show
@@ -80,8 +79,8 @@ def replay(
             if found.runs
             else f"{target}: no run to replay"
         )
-    if out is None and not sys.stdout.isatty():
-        fail("standard output is no terminal; `trainmon replay RUN --out DIR` only writes the log")
+    if out is None:
+        require_screens("`trainmon replay RUN --out DIR` only writes the log")
     own = None if out is not None else Path(tempfile.mkdtemp(prefix="trainmon-replay-"))
     folder = out or Path()
     if own is not None:  # the screens call a run by its folder

@@ -14,7 +14,15 @@ import click
 
 from trainmon.commands import completing
 from trainmon.commands.alert_options import alert_options, config_of_user, wanted_by
-from trainmon.commands.common import epilog, fail, keep_history, look_for_cycles, say_problems_of, stop_printing
+from trainmon.commands.common import (
+    epilog,
+    fail,
+    keep_history,
+    look_for_cycles,
+    require_screens,
+    say_problems_of,
+    stop_printing,
+)
 from trainmon.commands.jobs import job_options, job_watch_of, require_process
 from trainmon.commands.options import history_option, limit_options, limits_of, quiet_option
 from trainmon.commands.reach import ssh_options
@@ -124,8 +132,7 @@ def watch(
         sys.exit(status)
     if records or until_idle is not None or prometheus is not None:
         raise click.UsageError("--records, --until-idle and --prometheus go with --headless")
-    if not sys.stdout.isatty():
-        fail("standard output is no terminal; use `trainmon watch --headless` there, or `trainmon check`")
+    require_screens("use `trainmon watch --headless` there, or `trainmon check`")
     show(list(targets), limits, jobs, on_end=keep_history, config=config, alerts=alerts)
 
 
