@@ -259,7 +259,7 @@ class SpikeTrack:
     def _flag(self, frame: Frame, row: int, u: float, x: float, usual: LocalLevel, found: Found) -> None:
         at = place(frame, row, x)
         if u < usual.expected:
-            self._drops.low(Low(row, at, u))
+            self._drops.low(Low(at, u, self.level))
             return
         level = math.exp(usual.expected) if self.score.log else usual.expected
         z, ratio = usual.score(u), x / level if level > 0 else math.inf
@@ -298,14 +298,13 @@ class SpikeTrack:
         self.judged += 1
         out = self._out(u)
         if out is not None and u < out.expected:
-            if self._drops.low(Low(row, place(frame, row, x), u)):
+            if self._drops.low(Low(place(frame, row, x), u, self.level)):
                 found += self._fallen(row)
                 self._take_in()
             return
         if self._drops.high() or out is not None:
             if self._drops.are_drops:
-                found += [(row, said) for said in self._dropped()]
-                self._drops.take()
+                found += [(row, said) for said in dropped(self.key, self.rule.noun, self._drops.take())]
             self._take_in()
         if out is None:
             self.score.robust.update(u)
@@ -317,15 +316,12 @@ class SpikeTrack:
         for low in self._drops.take():
             self.score.robust.update(low.u)
 
-    def _dropped(self) -> list[Finding]:
-        return dropped(self.key, self.rule.noun, self.level, self._drops.waiting())
-
     def _fallen(self, row: int) -> Found:
         """A loss that is half of what it was from one value to the next is worth a word."""
         low = self._drops.fallen(self.score.robust.median) if self.meant is not None and self.score.log else None
         if low is None or (self.meant is not None and self.meant.just_before(low.at.step, row)):
             return []
-        return [(row, said) for said in dropped(self.key, self.rule.noun, self.level, [low], "stayed there")]
+        return [(row, said) for said in dropped(self.key, self.rule.noun, [low], "stayed there")]
 
     def _go_on(self, spike: OpenSpike, frame: Frame, row: int, u: float, x: float, found: Found) -> None:
         self.judged += 1
@@ -397,5 +393,5 @@ class SpikeTrack:
     def finish(self) -> Iterable[Finding]:
         """An open spike reaches to its last value."""
         said = self.settled.finish()
-        said += self._dropped() if self._drops.are_drops else []
+        said += dropped(self.key, self.rule.noun, self._drops.waiting()) if self._drops.are_drops else []
         return said if self.open is None else [*said, self.open.said("grow", self.key, self.open.last)]

@@ -21,7 +21,7 @@ from tests.monitor.detectors.synthetic import (
 )
 from trainmon.monitor.detectors.loss_spike import LossSpike
 from trainmon.monitor.finding import Severity, Verdict
-from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, Mark
 
@@ -205,3 +205,27 @@ def test_a_fall_that_stays_up_fails_and_one_that_wavers_is_no_warning() -> None:
     for first in range(60, 400, 40):
         wavering = scaled(wavering, LOSS, first, first + 1, 1.06)
     assert run(LossSpike, [wavering]).loud == []
+
+
+def test_values_on_the_way_down_from_a_higher_level_are_no_drops_that_came_back() -> None:
+    index = np.arange(3000, dtype=np.float64)
+    values = 2.5 * np.exp(0.01 * np.random.default_rng(4).standard_normal(3000))
+    values[(index >= 1000) & (index < 1400)] *= 1.1
+    frame = Frame(0, "log", index + 1, index, index.astype(int), {LOSS: values})
+    told = run(LossSpike, [frame])
+    assert len([one for one in told.episodes if one.kind == "drop"]) <= 3, [one.what for one in told.episodes]
+    pieces = run(LossSpike, cut(frame, [5, 1003, 1405, 1409, 1417, 2000]))
+    assert [(one.kind, one.first_step, one.what) for one in pieces.episodes] == [
+        (one.kind, one.first_step, one.what) for one in told.episodes
+    ]
+
+
+@pytest.mark.parametrize(("length", "words"), [(1, "came back"), (3, "came back"), (900, "stayed there")])
+def test_a_loss_that_falls_to_a_fifth_is_told_once(length: int, words: str) -> None:
+    index = np.arange(3000, dtype=np.float64)
+    values = 2.5 * np.exp(0.01 * np.random.default_rng(4).standard_normal(3000))
+    values[(index >= 2100) & (index < 2100 + length)] *= 0.2
+    frame = Frame(0, "log", index + 1, index, index.astype(int), {LOSS: values})
+    told = [one for one in run(LossSpike, [frame]).episodes if one.kind == "drop"]
+    assert [one.first_step for one in told] == [2101.0 + at for at in range(1 if length > 3 else length)]
+    assert all(one.what.endswith(words) and one.severity is Severity.INFO for one in told)
