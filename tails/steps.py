@@ -188,16 +188,18 @@ class StepChooser:
         mine = self._candidates(values)
         if not mine or self.key:
             return bool(self.key)
+        following = following[: self.LOOK_AHEAD]
+        is_all = final or len(following) == self.LOOK_AHEAD
         for at, record in enumerate((values, *following)):
             strong = [key for key in self._candidates(record) if (step_rank(key) or 0.0) < WEAK_RANK]
             if strong:
-                key = _moving(strong, record, following[at:], is_all=final or len(following) >= self.LOOK_AHEAD)
+                key = _moving(strong, record, following[at:], is_all=is_all)
                 self.key = key or ""
                 return True if key is not None else None
+        if not is_all:
+            return None  # a better key may come, and must win however the log is cut
         for key in mine:
             rising = _rises(key, values, following)
-            if rising is None and not final and len(following) < self.LOOK_AHEAD:
-                return None
             if rising or rising is None:
                 self.key = key
                 return True

@@ -48,7 +48,7 @@ def test_other_quantities_are_no_step(key: str) -> None:
 def test_epoch_that_stands_still_is_refused_and_a_later_step_chosen() -> None:
     chooser = StepChooser()
     first = {"epoch": 1.0, "loss": 3.0}
-    assert chooser.consider(first, [{"epoch": 1.0, "loss": 2.5}], final=False) is False
+    assert chooser.consider(first, [{"epoch": 1.0, "loss": 2.5}], final=True) is False
     assert chooser.consider({"iter": 5.0, "loss": 2.0}, [], final=False) is True
     assert chooser.key == "iter"
 
@@ -56,8 +56,16 @@ def test_epoch_that_stands_still_is_refused_and_a_later_step_chosen() -> None:
 def test_epoch_that_rises_is_taken_also_beside_validation_rows() -> None:
     chooser = StepChooser()
     following = [{"epoch": 1.0, "val_loss": 3.0}, {"epoch": 2.0, "loss": 2.5}]
-    assert chooser.consider({"epoch": 1.0, "loss": 3.0}, following, final=False) is True
+    assert chooser.consider({"epoch": 1.0, "loss": 3.0}, following, final=True) is True
     assert chooser.key == "epoch"
+
+
+def test_an_epoch_that_rises_waits_for_a_step_that_comes_late() -> None:
+    chooser, first = StepChooser(), {"epoch": 1.0, "loss": 3.0}
+    following = [{"epoch": float(epoch), "loss": 2.5} for epoch in range(2, 10)]
+    assert chooser.consider(first, following, final=False) is None
+    assert chooser.consider(first, [*following, {"epoch": 10.0, "step": 90.0, "loss": 2.0}], final=False) is True
+    assert chooser.key == "step"
 
 
 def test_weak_candidate_asks_for_more_records_unless_final() -> None:

@@ -236,12 +236,13 @@ def test_epochs_are_the_step_only_when_they_rise() -> None:
     assert still.blocks[0].step_key == ""
 
 
-def test_first_record_by_epoch_is_held_until_the_next() -> None:
+def test_first_records_by_epoch_are_held_until_no_step_can_come() -> None:
     reader = JsonLines("m")
     line = b'{"epoch": 1, "loss": 2.0}\n'
     held = reader.feed(line, 0, 1)
     assert held.records == 0
     later = reader.feed(b'{"epoch": 2, "loss": 1.0}\n', len(line), 2)
+    later.add(reader.finish())
     assert steps(later) == [1.0, 2.0]
     assert held.lines + later.lines == 2
     alone = JsonLines("m")
@@ -346,3 +347,13 @@ def test_a_long_line_of_brackets_is_unreadable_a_short_one_surrounds_records() -
     assert steps(parsed) == [1.0, 2.0]
     assert parsed.unreadable == 1
     assert [note.line_no for note in parsed.notes if note.kind is NoteKind.UNREADABLE] == [4]
+
+
+@pytest.mark.parametrize("late", [2, 5, 14, 20, 40])
+@pytest.mark.parametrize("weak", ["epoch", "num_tokens"])
+def test_a_step_that_comes_late_is_the_step_or_not_wherever_the_log_is_cut(late: int, weak: str) -> None:
+    rows = [{weak: at, "loss": 3 - at / 99, **({"step": 100 * at} if at >= late else {})} for at in range(1, 60)]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    whole = said(read_lines(JsonLines("m"), data))
+    for size in (1, 2, 3, 7, 16, 17, 30):
+        assert said(read_lines(JsonLines("m"), data, range(size, 60, size))) == whole
