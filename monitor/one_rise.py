@@ -94,10 +94,18 @@ def _story(rise: Sequence[Episode], intervals: Mapping[int, float]) -> Episode:
     if jumps and jumps[0].first_step <= rise[0].first_step + _reach(jumps[0], intervals):
         spike = jumps[0]
         has_settled = not spike.recovered and spike.severity is not Severity.FAIL
-        return _loudest(shifts) if has_settled and shifts else spike
+        # Values of the new level that lie within the spike's band end the spike, and not the rise.
+        beyond = [one for one in (shifts or slow) if _outlasts(one, spike, intervals)]
+        return _loudest(beyond or shifts) if (has_settled and shifts) or beyond else spike
     if slow:
         return _loudest(slow)
     return _loudest(shifts or rise)
+
+
+def _outlasts(one: Episode, spike: Episode, intervals: Mapping[int, float]) -> bool:
+    """Whether the rise that `one` tells of went on when `spike`, a part of it, was over."""
+    went_on = one.last_step > spike.last_step + _reach(one, intervals)
+    return spike.recovered and went_on and one.severity >= spike.severity
 
 
 def _loudest(some: Sequence[Episode]) -> Episode:

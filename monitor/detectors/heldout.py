@@ -119,7 +119,7 @@ class HeldOutTrack:
         self.before = x
         if x <= self.best:
             if self.opened:
-                found.append((row, self._said("recover", place(frame, row, x))))
+                self._recover(place(frame, row, x), row, found)
             self.best, self.best_step, self.train_at_best = x, step, self.train.level
             self.worse, self.opened, self.severity = [], False, Severity.WARN
             return
@@ -127,12 +127,16 @@ class HeldOutTrack:
             if not self.opened:
                 self.worse = []
             elif x <= self.best * self.warn:
-                found.append((row, self._said("recover", place(frame, row, x))))
+                self._recover(place(frame, row, x), row, found)
                 self.worse, self.opened, self.severity = [], False, Severity.WARN
             return
         self.worse.append(place(frame, row, x))
         if len(self.worse) >= self.evaluations:
             self._judge(row, found)
+
+    def _recover(self, at: Place, row: int, found: Found) -> None:
+        """It lasted to its newest bad evaluation, and is over at `at`."""
+        found += [(row, self._said("grow", self.worse[-1])), (row, self._said("recover", at))]
 
     def _judge(self, row: int, found: Found) -> None:
         at = self.worse[-1]

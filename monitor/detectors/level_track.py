@@ -12,7 +12,7 @@ import numpy as np
 
 from trainmon.monitor.amount import amount
 from trainmon.monitor.detectors.common import Finite, Found, Place, finding, finite, place, resumed, same_value
-from trainmon.monitor.detectors.habits import Levels, Rhythm
+from trainmon.monitor.detectors.habits import Levels, LevelsMark, Rhythm
 from trainmon.monitor.detectors.meant import MeantChanges
 from trainmon.monitor.detectors.settled import Settled
 from trainmon.monitor.finding import Action, Finding, Severity
@@ -63,6 +63,7 @@ class _Stretch:
     """Values since the first one out of the level."""
 
     __slots__ = (
+        "before",
         "first",
         "last",
         "level",
@@ -79,10 +80,12 @@ class _Stretch:
         "young",
     )
 
-    def __init__(self, first: Place, level: float, limit: float, size: int) -> None:
+    def __init__(self, first: Place, level: float, limit: float, window: int, before: LevelsMark) -> None:
+        size = max(window // 5, 3)
         self.first = self.last = self.worst = first
         self.level = level
         self.limit = limit
+        self.before = before  # the levels that the series had until then
         self.values = 0
         self.recent: deque[bool] = deque(maxlen=RECOVERED_OF)
         self.tail = RollingRobust(size)
@@ -204,7 +207,8 @@ class LevelTrack:
                 n = at
                 break
         robust.load(known[n : n + window].tolist())
-        self.levels.extend(own.values[start : start + n])
+        if not self.settled:
+            self.levels.extend(own.values[start : start + n])
         self.judged += n
         if n:
             self._last_step, self._last_value = float(own.steps[start + n - 1]), float(own.values[start + n - 1])
@@ -230,7 +234,8 @@ class LevelTrack:
         if step == self._last_step and same_value(x, self._last_value):
             return
         self._last_step, self._last_value = step, x
-        self.levels.update(x)
+        if not (self.stretch is not None and self.stretch.open) and (not self.settled or self.settled.goes_back(x)):
+            self.levels.update(x)  # what is told as a fault is no level it is used to
         if self.settled:
             again = self.settled.take(x, place(frame, row, x), row, found)
             if again and self.stretch is None:
@@ -251,10 +256,10 @@ class LevelTrack:
         return amount(self.key.signal, x)
 
     def _out(self, x: float, limit: float) -> bool:
-        return (x > limit and x > self.rule.floor) if self._up else x < limit
+        return x > max(limit, self.rule.floor) if self._up else x < limit
 
     def _begin(self, frame: Frame, row: int, x: float, limit: float, found: Found) -> None:
-        self.stretch = _Stretch(place(frame, row, x), self.robust.median, limit, max(self.rule.window // 5, 3))
+        self.stretch = _Stretch(place(frame, row, x), self.robust.median, limit, self.rule.window, self.levels.mark())
         self.stretch.young = len(self.robust) < self.rule.window
         self.stretch.meant = self.meant.just_before(self.stretch.first.step, row) if self.meant is not None else ""
         if self.stretch.meant:
@@ -287,6 +292,7 @@ class LevelTrack:
         if not stretch.open:
             if self._has_lasted(stretch) or (rule.fail_values and self._run_beyond_fail(stretch)):
                 stretch.open = True
+                self.levels.take_back(stretch.before, stretch.tail.median)
                 self._weigh(stretch)
                 found.append((row, self._said("open", stretch, stretch.last)))
         else:
@@ -335,8 +341,7 @@ class LevelTrack:
     def _weigh(self, stretch: _Stretch) -> bool:
         """Sets severity and words; whether the severity rose."""
         rule = self.rule
-        before = stretch.severity
-        middle = stretch.tail.median
+        before, middle = stretch.severity, stretch.tail.median
         ratio = middle / stretch.level if stretch.level else math.inf
         beyond = (ratio >= rule.fail if self._up else ratio <= rule.fail) if not rule.fail_values else False
         if beyond or (rule.fail_values and self._run_beyond_fail(stretch)):

@@ -29,6 +29,7 @@ class MemoryLevel:
         self.first: Place | None = None
         self.severity: Severity | None = None
         self.share = 0.0
+        self.last: Place | None = None  # that was high
 
     def take(self, at: Place, share: float, row: int, found: Found) -> None:
         """One more value, as a share of the capacity."""
@@ -40,6 +41,7 @@ class MemoryLevel:
             self.first, self.share = at, share
         self.high_run += 1
         self.low_run = 0
+        self.last = at
         self.share = max(self.share, share)
         severity = self._level(share)
         if severity is not None and (self.severity is None or severity > self.severity):
@@ -58,6 +60,8 @@ class MemoryLevel:
         self.high_run = 0
         self.low_run += 1
         if self.severity is not None and self.low_run >= LASTING:
+            if self.last is not None:
+                found.append((row, finding("grow", "memory_high", self.key, self.severity, self.last, "")))
             found.append((row, finding("recover", "memory_high", self.key, self.severity, at, "")))
             self.severity = None
 

@@ -107,6 +107,8 @@ class Experts:
         at = place(frame, row, float(len(dead)))
         if not dead:
             if self.opened:
+                if self.last is not None:
+                    found.append((row, finding("grow", "dead_experts", self.key, self.severity, self.last, "")))
                 found.append((row, finding("recover", "dead_experts", self.key, self.severity, at, "")))
             self.opened, self.severity = False, Severity.WARN
             return

@@ -184,7 +184,8 @@ class ShareTrack:
             self.stretch = None
 
     def _said(self, action: Action, stretch: _Stretch, at: Place) -> Finding:
-        what = self._words(stretch.level, at.value, stretch.first.step)
+        out = stretch.last if action == "recover" else at  # what came after it is no part of it
+        what = self._words(stretch.level, out.value, stretch.first.step)
         detail: dict[str, float | str] = {"level": stretch.level}
         return finding(action, self.rule.kind, self.key, self.rule.severity, at, what, stretch.first, detail)
 

@@ -66,6 +66,7 @@ class ShiftTrack:
         self.highest = -math.inf
         self.open: _OpenShift | None = None
         self.settled = Settled()
+        self._gaps_before: list[float] = []  # before the first level that settled
         self.series = BlockSeries(
             key, limits["shift.steps"] / BLOCKS, max(1, math.ceil(limits["shift.values"] / BLOCKS)), self
         )
@@ -85,12 +86,15 @@ class ShiftTrack:
             self.blocks.clear()
             self.gaps.clear()
             self.open = None
+            self._gaps_before = []
 
     def on_block(self, block: Block, row: int, found: Found) -> None:
         """Compares the newest four blocks with the level before them."""
         self.blocks.append(block)
         if self.settled:
-            self.settled.take(block.u, block.last._replace(value=math.nan), row, found)
+            ended = self.settled.take(block.u, block.last._replace(value=math.nan), row, found)
+            if ended and not self.settled and self.open is None:
+                self._go_back()
         if self.open is not None:
             self._go_on(self.open, block, row, found)
             return
@@ -114,6 +118,13 @@ class ShiftTrack:
                 found.append((row, self._said("open", self.open, block.last)))
                 return
         self.gaps.append(gap)
+
+    def _go_back(self) -> None:
+        """It is back: what follows is held against the newest blocks and the noise before it, not against the fault."""
+        back = list(self.blocks)[-BLOCKS:]
+        self.blocks.extend(back * (REFERENCE // BLOCKS + 1))
+        self.gaps.clear()
+        self.gaps.extend(self._gaps_before)
 
     def pass_over(self, blocks: Blocks, start: int) -> int:
         """Blocks whose gap is below +5% need no look at the noise."""
@@ -179,6 +190,8 @@ class ShiftTrack:
         elif shift.count >= ACCEPT_AFTER:
             said = self._said("settle", shift, block.last)
             found.append((row, said))
+            if not self.settled:
+                self._gaps_before = list(self.gaps)
             self.settled.add(said, high=shift.level + inside, need=BLOCKS)
             self.open = None
             self.gaps.clear()

@@ -84,3 +84,34 @@ def test_a_second_fault_on_a_level_that_was_accepted_is_one_of_its_own(back: boo
     loud = [one for one in told.episodes if one.severity >= Severity.WARN]
     assert [one.first_step for one in loud] == [801.0, 2401.0]
     assert [one.recovered for one in loud] == [back, back]
+
+
+@pytest.mark.parametrize("length", [300, 1200], ids=["short", "taken for the level"])
+@pytest.mark.parametrize(("name", "detector", "signal", "level", "factor"), CASES, ids=[case[0] for case in CASES])
+def test_a_second_fault_of_the_same_height_is_told_as_well(
+    name: str, detector: type[Detector], signal: str, level: float, factor: float, length: int
+) -> None:
+    def twice(i: FloatArray) -> FloatArray:
+        return np.where(((i >= 800) & (i < 800 + length)) | ((i >= 2500) & (i < 2500 + length)), factor, 1.0)  # type: ignore[no-any-return]
+
+    whole = frame(signal, level, twice, 1)
+    told = run(detector, [whole])
+    loud = [one for one in told.episodes if one.severity >= Severity.WARN]
+    assert [one.recovered for one in loud] == [True, True], [(one.first_step, one.what) for one in loud]
+    assert all(abs(one.first_step - first) <= 3 for one, first in zip(loud, (801, 2501), strict=True))
+    pieces = run(detector, cut(whole, [9, 803, 811, 900, 2510, 2899]))
+    assert [(one.first_step, one.last_step, one.what) for one in pieces.episodes] == [
+        (one.first_step, one.last_step, one.what) for one in told.episodes
+    ]
+
+
+def test_a_run_that_goes_between_two_speeds_is_told_of_five_times() -> None:
+    whole = frame("sys.step_time", 1.0, lambda i: np.where((i > 300) & (i % 200 < 100), 1.5, 1.0), 1)
+    assert len([one for one in run(StepTime, [whole]).episodes if one.severity >= Severity.WARN]) == 5
+
+
+def test_words_of_a_share_that_is_back_are_those_of_the_fault() -> None:
+    told = run(GradDead, [frame("grad.zero_fraction", 0.02, lambda i: np.where((i >= 800) & (i < 1000), 25, 1.0), 1)])
+    [one] = [one for one in told.episodes if one.severity >= Severity.WARN]
+    to = float(one.what.partition(" to ")[2].partition("%")[0])
+    assert to > 40, one.what
