@@ -11,6 +11,7 @@ from trainmon.tails.formats.numbers import with_multiplier
 from trainmon.tails.formats.pairs import MOST_PAIRS, Pair
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Shape, Template, read_once
+from trainmon.tails.formats.wide import LONG
 
 STEP_KEY = re.compile(
     r"(?:at |after |in |@ ?|(?:eval(?:uation)?|validation|val|test) (?:@|at|after|for) )?"
@@ -97,7 +98,6 @@ _REACHED = re.compile(r"['\"](?: reached)?")
 _LETTER = re.compile(r"[^\W\d_]|[_(]")
 _MOST_RESULTS = 8
 _WIDE = 400  # values of a line of which no expression is made: that costs a millisecond a value
-_LONG = 8000  # characters of one
 _MAX_WORDS_OUTSIDE = 3
 _STEP_WITHIN = 4  # the step is among the first values of a line
 
@@ -329,8 +329,11 @@ class FlatDialect(Dialect):
         if shape is None or not shape.fields:
             return False
         shape.secondary = shape.secondary or self.secondary
-        is_wide = len(line.text) > _LONG or len(shape.fields) + len(shape.others) > _WIDE
-        if is_wide or not sink.may_learn(line.text):
+        is_wide = len(line.text) > LONG or len(shape.fields) + len(shape.others) > _WIDE
+        if is_wide:
+            sink.emit(sink.wide.learn(line.text, shape, self.name), line)
+            return True
+        if not sink.may_learn(line.text):
             sink.emit(read_once(line.text, shape, self.name), line)
             return True
         template = Template(line.text, shape, self.name)

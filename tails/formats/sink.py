@@ -16,6 +16,7 @@ from trainmon.tails.formats.said_again import is_same
 from trainmon.tails.formats.stretch import Known, Stretch
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
+from trainmon.tails.formats.wide import LONG, WideShapes
 from trainmon.tails.prefix import Prefix
 from trainmon.tails.record import Fact, Mark, Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
@@ -49,6 +50,7 @@ class Sink:
         self.main_bar: Bar | None = None  # the bar that training dictionaries stand beside
         self.rest: Line | None = None  # what a bar was followed by on its line, to be read next
         self.templates = Templates()
+        self.wide = WideShapes()
         self._builder = BlockBuilder(source)
         self._notes: list[Note] = []
         self._facts: list[Fact] = []
@@ -90,6 +92,9 @@ class Sink:
 
     def read_known(self, line: Line) -> bool:
         """Reads a line whose shape was learned before."""
+        if len(line.text) > LONG and (reading := self.wide.read(line.text)) is not None:
+            self.emit(reading, line)
+            return True
         found = self.templates.read(line.text)
         if found is None:
             return False
@@ -119,7 +124,7 @@ class Sink:
         for line, step, total, time, prefix, values in zip(
             lines, read.steps, read.totals, read.times, read.prefixes, read.values, strict=True
         ):
-            known, _, offset, line_no = line
+            known, _, offset, line_no, _ = line
             if newest is None or known is not newest[0]:  # what follows from how a line is read is looked up once
                 newest = line
                 dialect, own_key = known.template.dialect, known.template.shape.step_key

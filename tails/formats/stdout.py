@@ -17,6 +17,7 @@ from trainmon.tails import facts, notes
 from trainmon.tails.formats.bar import QUICK_BAR, BarKind
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.choice import Choice
+from trainmon.tails.formats.container_parts import ContainerParts
 from trainmon.tails.formats.cut_lines import CutLines, Piece
 from trainmon.tails.formats.dialects import DIALECTS
 from trainmon.tails.formats.folded import Folds
@@ -25,10 +26,9 @@ from trainmon.tails.formats.glued import between_writers
 from trainmon.tails.formats.interest import FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.logger_names import LoggerNames
-from trainmon.tails.formats.places import DIGITS, Loose, Outlines, Places
+from trainmon.tails.formats.places import DIGITS, Outlines
 from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
 from trainmon.tails.formats.sink import Sink
-from trainmon.tails.formats.skeleton import skeletons
 from trainmon.tails.formats.stretch import Known, stretch_of
 from trainmon.tails.formats.wrapped import Wrapped, unwrap
 from trainmon.tails.prefix import NO_PREFIX, Prefix, dated, read_prefix
@@ -69,6 +69,7 @@ class Stdout(LineFormat):
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
         self._cut = CutLines()
+        self._parts = ContainerParts()
         self._line_before = b""  # the newest line of an earlier feed
         self._is_within = False  # whether the next bytes go on with a line
         self._folds = Folds()
@@ -100,13 +101,24 @@ class Stdout(LineFormat):
 
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
         """Reads whole lines, or lines up to a frame's end."""
+        begin = self._parts.begin_in(data)
+        parsed = self._read_lines(data[:begin], offset, line_no) if begin else Parsed()
+        if begin < len(data):
+            for whole in self._cut.flush():
+                self._uncut(whole)
+            for whole in self._parts.take(data[begin:], offset + begin, line_no + parsed.lines):
+                self._uncut(whole)
+            behind = self._sink.take()
+            behind.lines = data.count(b"\n", begin)
+            parsed.add(behind)
+        return parsed
+
+    def _read_lines(self, data: bytes, offset: int, line_no: int) -> Parsed:
         lines = data.split(b"\n")
-        outline_data = data.translate(DIGITS)
-        outlines = outline_data.split(b"\n")
-        bones: list[bytes] = []
+        outlines = data.translate(DIGITS).split(b"\n")
         if not lines[-1]:
             lines.pop()
-        dull, places = self._outlines.dull, self._outlines.places
+        dull, places, loose = self._outlines.dull, self._outlines.places, self._outlines.loose
         together: list[Known] = []
         cut, least = self._cut, self._cut.least
         is_rest, self._is_within = self._is_within, not data.endswith(b"\n")
@@ -123,14 +135,14 @@ class Stdout(LineFormat):
                 line_no += 1
                 continue
             is_rest = False
-            known: Places | Loose | None = None
-            if not self._busy:
-                known = places.get(outline)
-                if known is None and self._outlines.loose and outline not in dull and b"\r" not in raw:
-                    bones = bones or skeletons(outline_data)
-                    known = self._outlines.loose_of(bones[index], outline, raw)
-            if known is not None and known.bulk is not None:
-                together.append((known, raw, offset, line_no))
+            of_any_width = None
+            known = None if self._busy else places.get(outline)
+            if known is None and loose and not self._busy and outline not in dull and b"\r" not in raw:
+                of_any_width = self._outlines.read_loose(outline, raw)
+            if of_any_width is not None:
+                together.append((of_any_width[0], raw, offset, line_no, of_any_width[1]))
+            elif known is not None and known.bulk is not None:
+                together.append((known, raw, offset, line_no, None))
             elif outline not in dull or self._busy:
                 if together:
                     self._read_together(together)
@@ -155,7 +167,7 @@ class Stdout(LineFormat):
         # The first may go on from a frame that had the time.
         alone = 1 if lines and lines[0][3] == self._line_prefix[0] else 0
         read = stretch_of(lines[alone:]) if len(lines) >= _TOGETHER else None
-        for _, raw, offset, line_no in lines if read is None else lines[:alone]:
+        for _, raw, offset, line_no, _ in lines if read is None else lines[:alone]:
             self._line(raw, raw.translate(DIGITS), offset, line_no)
         if read is not None:
             self._look_at_frame()
@@ -174,7 +186,7 @@ class Stdout(LineFormat):
 
     def finish(self) -> Parsed:
         """Gives what was held back."""
-        for whole in self._cut.flush():
+        for whole in (*self._cut.flush(), *self._parts.flush()):
             self._uncut(whole)
         self._look_at_frame()
         for line in self._folds.flush():
