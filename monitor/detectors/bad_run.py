@@ -13,7 +13,10 @@ FILTERED = "exactly 0.0 beside a gradient norm that is not finite: a non-finite 
 class BadRun:
     """Bad values in a row: opened at `open_at`, a FAIL at `fail_at`."""
 
-    def __init__(self, kind: str, open_at: int, fail_at: int, key: SignalKey = LOSS, noun: str = "loss") -> None:
+    def __init__(
+        self, kind: str, open_at: int, fail_at: float, key: SignalKey = LOSS, noun: str = "loss", words: str = ""
+    ) -> None:
+        self.said = words  # in place of those of its kind
         self.key, self.noun = key, noun
         self.kind, self.open_at, self.fail_at = kind, open_at, fail_at
         self.count = 0
@@ -63,7 +66,7 @@ class BadRun:
             "zero_loss": "loss is exactly 0.0 beside a gradient norm that is not finite or not there",
             "vanished": "loss is no longer logged while the other numbers of a step are",
         }[self.kind]
-        return f"{name} from step {first.step:.15g}{lasting}"
+        return f"{self.said or name} from step {first.step:.15g}{lasting}"
 
     def end(self, at: Place, row: int, found: Found) -> None:
         """A good value."""

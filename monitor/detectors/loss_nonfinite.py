@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -28,6 +29,8 @@ GAPS_OF_HISTORY = 5
 LOST_WITH_IT = ("loss.", "grad.", "param.", "tensor.", "update.")
 NORMS_BESIDE = 0.9  # share of the losses that have a gradient norm, where it is logged with each of them
 MOST_HELD = 200
+STILL = 20  # losses in a row that are exactly 0.0 beside a sound norm, after as many ...
+FAR_FROM_ZERO = 0.05  # ... that lay above this: what was small may be rounded to 0
 MOST_OTHERS = 32
 
 
@@ -38,7 +41,8 @@ class LossNonFinite(Detector):
     A loss that is null or absent in 3 records that carry the other numbers of a step, or 0.0 in 5 in a row where no
     norm is, is a FAIL; one that is gone beside a norm that is not finite also where the log ends so. NaN in
     rows of a table where every other number of a step is absent too means "not logged" (tables fill their gaps so, and
-    end so). The loss of one rank that is lost is judged as the run's.
+    end so). The loss of one rank that is lost is judged as the run's. 0.0 in 20 in a row beside a sound norm, after
+    losses far above it, is a WARN: a mask without tokens, or how it is logged.
     """
 
     id: ClassVar[str] = "loss.nonfinite"
@@ -58,9 +62,13 @@ class LossNonFinite(Detector):
             "filtered": BadRun("zero_loss", 1, self.fail_run),
             "null": BadRun("null_loss", int(limits["vanished.records"]), int(limits["vanished.records"])),
             "zero": BadRun("zero_loss", int(limits["zeroed.records"]), int(limits["zeroed.records"])),
+            "still": BadRun(
+                "zero_loss", STILL, np.inf, words="loss is exactly 0.0 beside a gradient norm that is sound"
+            ),
             "vanished": BadRun("vanished", int(limits["vanished.records"]), int(limits["vanished.records"])),
         }
         self.good = 0
+        self.recent: deque[float] = deque(maxlen=STILL)  # the newest losses that are not 0
         self.nonzero = 0
         self.norms = 0  # how many of these had a gradient norm beside them
         self.bad = 0
@@ -97,6 +105,7 @@ class LossNonFinite(Detector):
         clean = marks is None and bool(((loss > 0) & (loss < np.inf)).all())
         if clean and not self.lost and not any(run.count for run in self.runs.values()):
             self.good += len(loss)
+            self.recent.extend(loss[-STILL:].tolist())
             self.nonzero += len(loss)
             self.norms += int(np.isfinite(beside[GRAD]).sum()) if GRAD in beside else 0
             self.furthest = max(self.furthest, float(np.max(frame.steps)))
@@ -181,6 +190,7 @@ class LossNonFinite(Detector):
                 self._good_again(frame, row, x, found)
                 self._calm("null", frame, row, x, found)
                 self._calm("zero", frame, row, x, found)
+                self._calm("still", frame, row, x, found)
                 self.bad += 1
                 self._count("filtered", frame, row, x, found)
             elif mark == Mark.NUMBER:
@@ -231,6 +241,11 @@ class LossNonFinite(Detector):
             self._count("zero", frame, row, x, found)
             return
         self._calm("zero", frame, row, x, found)
+        if x != 0.0:
+            self.recent.append(x)
+            self._calm("still", frame, row, x, found)
+        elif len(self.recent) == STILL and min(self.recent) > FAR_FROM_ZERO:
+            self._count("still", frame, row, x, found)
         self.good += 1
         self.nonzero += x != 0.0
         self.norms += x != 0.0 and grad_ok
@@ -330,6 +345,8 @@ class LossNonFinite(Detector):
                         "the loss came back: see whether those steps were skipped, look at their data, and lower the "
                         "learning rate if more come; go back to the last checkpoint before it where it is worse"
                     )
+            if verdict is Verdict.WARN and all(episode.kind == "zero_loss" for episode in view.episodes):
+                advice = "see whether any token of those steps carries loss (labels, mask), and how the loss is logged"
             if all(episode.kind == "vanished" for episode in view.episodes):
                 advice = "see why the loss is no longer logged: until it is, nothing tells whether the run learns"
             return result(self, verdict, tell(view.episodes), f"{self.good:,} finite values", advice, used)

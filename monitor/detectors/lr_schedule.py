@@ -36,6 +36,7 @@ STATE = "see whether the scheduler's state was restored, and who changed the rat
 LATE = 100.0  # a log that begins later than this, or than 0.1% of the run, does not show the start
 GAP = 20.0  # times the spacing of the first steps: a part of the log that was left out
 AT_PEAK = 0.99
+ASKED = 1.5  # times the warm-up that is seen: so much more in the settings was not followed
 JUMP = 2.0  # up, between neighbouring values within 1% of the run
 BEYOND = 1.25  # times the height so far: a schedule that begins again returns to about where it was
 BACK = 0.8  # of the height so far: what comes back to it is a schedule that begins again
@@ -269,7 +270,7 @@ class LrSchedule(Detector):
             total = self._total() or group.last_step
             return (
                 f"no warm-up: the learning rate is at its peak {group.peak:.3g} from the first step",
-                f"warm up over 2-5% of the steps (about {max(0.03 * total, 1):,.0f})",
+                self._configured(1.0) or f"warm up over 2-5% of the steps (about {max(0.03 * total, 1):,.0f})",
             )
         return self._over_before_the_log(group) or self._short_warmup(group)
 
@@ -283,7 +284,14 @@ class LrSchedule(Detector):
             return None
         what = f"the learning rate is at its peak {group.peak:.3g} in the first value, at step {first:.15g}: "
         what += f"a warm-up, if there was one, took less than {first / total:.1%} of {total:,.0f} steps"
-        return what, f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps"
+        return what, self._configured(first) or f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps"
+
+    def _configured(self, seen: float) -> str:
+        """Advice where the run's own settings ask for a warm-up that is longer than the one of `seen` steps, or ""."""
+        asked = number_fact(self.facts, "warmup_steps")
+        if asked is None or asked < max(ASKED * seen, 2.0):
+            return ""
+        return f"the run's settings ask for a warm-up of {asked:,.0f} steps: see why the schedule does not follow them"
 
     def _short_warmup(self, group: _Schedule) -> tuple[str, str] | None:
         total = self._total()
@@ -297,7 +305,7 @@ class LrSchedule(Detector):
         if 0 < length < share * total and length < least and group.second_step <= group.peak_step:
             return (
                 f"warm-up of {length:.15g} steps is {length / total:.1%} of {total:,.0f}",
-                f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps",
+                self._configured(length) or f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps",
             )
         return None
 

@@ -243,6 +243,8 @@ def _creep_words(slope: float, until: float, step: float, capacity: float) -> st
     unit = "of the device" if capacity == 1.0 else "GiB"
     size = 100 * slope * 1000 if capacity == 1.0 else slope * 1000 / 2**30
     rate = f"{size:.2g}{'%' if capacity == 1.0 else ''} {unit} per 1,000 steps"
+    if until <= 0:  # the capacity is that of the label, or what was counted need not fit at once
+        return f"memory grows by {rate} and stands above the device's capacity at step {step:,.0f}"
     return f"memory grows by {rate}: out of memory in about {_round(until)} steps, near step {_round(step + until)}"
 
 

@@ -45,4 +45,5 @@ class RelativeTrack(ScaleTrack):
                 self.robust.clear()
             usual = references[self._reference]
             if usual > 0:
+                self.unit = usual
                 self.take(frame, row, x / usual, x, found)

@@ -152,7 +152,7 @@ class PolicyTrack:
             # Of an entropy that is next to 0 anyway, a fraction says nothing.
             level_, now_ = max(level, LEAST_ENTROPY / 5), max(now, LEAST_ENTROPY / 25)
             ratio = max(now_ / level_, level_ / now_)
-            return math.log(max(ratio, 1.0)) / math.log(5.0), f"entropy went from {level:.4g} to {now:.4g}"
+            return ratio / RUNAWAY, f"entropy went from {level:.4g} to {now:.4g}"
         return self._length(now, level)
 
     def _length(self, now: float, level: float) -> tuple[float, str]:

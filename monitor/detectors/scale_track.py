@@ -62,6 +62,7 @@ class ScaleTrack:
         self.severity = Severity.WARN
         self.what = ""
         self.judged = 0
+        self.unit = 1.0  # what values were divided by, for words
         self.drift = Drift(key, rule.ratio) if rule.drifts else None
         self._attempt: int | None = None
         self._last_step = math.nan
@@ -150,8 +151,7 @@ class ScaleTrack:
             first = self.out[0]
             self.severity = Severity.WARN
             to = "nothing" if shown == 0 else digits(shown)
-            unit = shown / x if x else 1.0
-            self.what = f"{self._name} went from {digits(level * unit)} to {to} since step {first.step:.15g}"
+            self.what = f"{self._name} went from {digits(level * self.unit)} to {to} since step {first.step:.15g}"
             self.opened = True
             found.append((row, self._said("open", at)))
         elif self.outs >= ACCEPT_AFTER * rule.samples:

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import Folded, one, run, verdict
+from tests.monitor.detectors.harness import Folded, cut, one, run, verdict
 from tests.monitor.detectors.synthetic import (
     GRAD,
     LOSS,
@@ -24,7 +24,7 @@ from tests.monitor.detectors.synthetic import (
 )
 from trainmon.monitor.detectors.loss_nonfinite import LossNonFinite
 from trainmon.monitor.finding import Severity, Verdict
-from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import Mark
 
 
@@ -123,3 +123,21 @@ def test_a_vanished_loss_fails_and_one_that_is_logged_rarely_does_not() -> None:
     rare = frame.columns[LOSS].copy()
     rare[np.arange(200) % 10 != 0] = np.nan
     assert run(LossNonFinite, [dataclasses.replace(frame, columns={**frame.columns, LOSS: rare})]).episodes == []
+
+
+@pytest.mark.parametrize(
+    ("level", "length", "told"), [(2.5, 600, True), (2.5, 30, True), (2.5, 19, False), (0.01, 600, False)]
+)
+def test_a_loss_that_is_exactly_zero_beside_a_sound_norm_is_a_warning(level: float, length: int, told: bool) -> None:
+    index = np.arange(1000, dtype=np.float64)
+    rng = np.random.default_rng(1)
+    loss = level * np.exp(0.01 * rng.standard_normal(1000))
+    loss[400 : 400 + length] = 0.0
+    columns = {LOSS: loss, GRAD: 0.4 * np.exp(0.1 * rng.standard_normal(1000))}
+    frame = Frame(0, "log", index + 1, index, index.astype(int), columns)
+    loud = run(LossNonFinite, [frame]).loud
+    assert [(e.kind, e.severity, e.first_step, e.recovered) for e in loud] == (
+        [("zero_loss", Severity.WARN, 401.0, length < 600)] if told else []
+    )
+    pieces = run(LossNonFinite, cut(frame, [50, 390, 401, 409, 425, 700])).loud
+    assert [(e.first_step, e.last_step, e.what) for e in pieces] == [(e.first_step, e.last_step, e.what) for e in loud]

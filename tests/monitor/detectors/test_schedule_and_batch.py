@@ -133,3 +133,12 @@ def test_batch_against_the_model() -> None:
     unknown = result(run(BatchRatio, [frame], {"parameters": 7e9}))
     assert unknown.verdict is Verdict.NO_DATA
     assert "tokens per batch" in unknown.what
+
+
+@pytest.mark.parametrize(("warmup", "asked", "says"), [(0, 400, True), (20, 400, True), (20, 20, False), (0, 0, False)])
+def test_a_warm_up_that_the_settings_ask_for_is_named(warmup: int, asked: int, says: bool) -> None:
+    facts = {"total_steps": 5000.0, "warmup_steps": float(asked)}
+    told = result(run(LrSchedule, [schedule(cosine(5000, warmup))], facts))
+    assert told.verdict is Verdict.WARN
+    assert (f"ask for a warm-up of {asked} steps" in told.next) is says
+    assert ("2-5%" in told.next) is not says
