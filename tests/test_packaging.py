@@ -14,7 +14,8 @@ import pytest
 
 from tests.conftest import ROOT, lacking
 
-pytestmark = [pytest.mark.slow, pytest.mark.requires("checkout")]
+# In one process, or each would build the wheel for itself.
+pytestmark = [pytest.mark.slow, pytest.mark.requires("checkout"), pytest.mark.xdist_group("packaging")]
 
 
 def run(*command: str | Path, cwd: Path, status: tuple[int, ...] = (0,)) -> str:

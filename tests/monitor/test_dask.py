@@ -17,6 +17,7 @@ import pytest
 from tests.test_cli import BAD, GOOD, run
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+pytestmark = pytest.mark.xdist_group("dask")  # one cluster for all
 
 
 class Cluster:

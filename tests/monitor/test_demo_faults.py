@@ -87,7 +87,9 @@ def test_every_fault_is_in_the_table() -> None:
     assert EXPECTED.keys() == FAULTS.keys()
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.xdist_group(f"demo {name}")) for name in EXPECTED]
+)
 def test_the_check_names_the_fault(name: str, judged: Callable[[str], RunSnapshot]) -> None:
     run, wanted = judged(name), EXPECTED[name]
     told = [(one.check, one.kind, one.severity.name, one.what) for one in run.episodes]
@@ -108,6 +110,7 @@ def test_the_check_names_the_fault(name: str, judged: Callable[[str], RunSnapsho
     assert bool(run.actions) == (wanted.verdict is not PASS)
 
 
+@pytest.mark.xdist_group("demo plateau")
 def test_a_plateau_is_dated_where_the_loss_stopped_falling(judged: Callable[[str], RunSnapshot]) -> None:
     run = judged("plateau")
     (found,) = [one for one in run.episodes if one.kind == "plateau"]
@@ -115,6 +118,7 @@ def test_a_plateau_is_dated_where_the_loss_stopped_falling(judged: Callable[[str
     assert 0.7 * began < found.first_step < 1.3 * began
 
 
+@pytest.mark.xdist_group("demo level_shift")
 def test_where_all_groups_moved_none_is_blamed(judged: Callable[[str], RunSnapshot]) -> None:
     run = judged("level_shift")
     assert not any("Look at rank" in action for action in run.actions)

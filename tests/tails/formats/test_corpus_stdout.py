@@ -34,6 +34,10 @@ def facts() -> dict[str, Any]:
     return {name: known[name] for name in known if name.startswith("stdout/")}
 
 
+# All that is asked of one log stands in one process, so that it is read once.
+EACH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in sorted(facts())]
+
+
 @cache
 def parsed(name: str) -> Parsed:
     data = (CORPUS / name).read_bytes()
@@ -72,7 +76,7 @@ def _same(found: float, known: float | str | None) -> bool:
 
 
 @pytest.mark.parametrize("signal", ["loss", "grad_norm"])
-@pytest.mark.parametrize("name", sorted(facts()))
+@pytest.mark.parametrize("name", EACH)
 def test_series(name: str, signal: str) -> None:
     known = facts()[name][signal]
     if known is None:
@@ -95,20 +99,20 @@ def test_series(name: str, signal: str) -> None:
         assert len(values) - len(finite) == known["nonfinite"]
 
 
-@pytest.mark.parametrize("name", sorted(facts()))
+@pytest.mark.parametrize("name", EACH)
 def test_total_steps(name: str) -> None:
     total = facts()[name]["total_steps"]
     told = [fact.value for fact in parsed(name).facts if fact.key == "total_steps"]
     assert total is None or total in told
 
 
-@pytest.mark.parametrize("name", sorted(facts()))
+@pytest.mark.parametrize("name", EACH)
 def test_events(name: str) -> None:
     wanted = {_AS_KIND.get(event, event) for event in facts()[name]["events"]} - {None}
     assert wanted <= {note.kind.value for note in parsed(name).notes}
 
 
-@pytest.mark.parametrize("name", sorted(facts()))
+@pytest.mark.parametrize("name", EACH)
 def test_a_run_that_says_so_ended_well_and_no_other(name: str) -> None:
     told = {note.kind.value for note in parsed(name).notes if not note.teardown}
     fatal = {
@@ -125,7 +129,7 @@ def test_a_run_that_says_so_ended_well_and_no_other(name: str) -> None:
     assert not (told & fatal) - set(facts()[name]["events"])
 
 
-@pytest.mark.parametrize("name", sorted(facts()))
+@pytest.mark.parametrize("name", EACH)
 def test_root_error_is_told(name: str) -> None:
     root = facts()[name]["root_error"]
     if root is None:
@@ -133,7 +137,7 @@ def test_root_error_is_told(name: str) -> None:
     assert any(root[:40] in note.text for note in parsed(name).notes)
 
 
-@pytest.mark.parametrize("name", sorted(facts()))
+@pytest.mark.parametrize("name", EACH)
 def test_learning_rate(name: str) -> None:
     known = facts()[name]["lr"]
     if known is None:
@@ -144,7 +148,7 @@ def test_learning_rate(name: str) -> None:
     assert _same(max(values), known["max"])
 
 
-@pytest.mark.parametrize("name", sorted(facts()))
+@pytest.mark.parametrize("name", EACH)
 def test_no_line_of_a_log_is_an_error(name: str) -> None:
     assert parsed(name).unreadable == 0
 
