@@ -16,6 +16,7 @@ import numpy as np
 
 from trainmon.monitor.agreement import Agreement
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.line_up import LineUps
 from trainmon.monitor.rows import Rows, stack
 from trainmon.monitor.signals import BY_ID
 from trainmon.tails.quick_dataclass import dataclass
@@ -73,7 +74,7 @@ class Merge:
         self._agreement = Agreement()
         self._owner: dict[tuple[int, SignalKey], str] = {}
         self._counts: dict[tuple[str, SignalKey], int] = {}
-        self._left_out: dict[str, int] = {}
+        self._line_ups = LineUps()
         self._left_out_keys: dict[str, set[SignalKey]] = {}
 
     @property
@@ -119,31 +120,46 @@ class Merge:
     def _until(self, end: Position) -> Iterator[Merged]:
         taken: dict[int, list[tuple[_Lane, Rows, FloatArray]]] = {}
         said: dict[int, list[tuple[float, int, _Lane, Note | Fact]]] = {}
+        numbered: list[tuple[_Lane, Rows]] = []
         for lane in self._lanes.values():
             for waiting in self._take(lane, end):
                 if isinstance(waiting.item, Rows):
-                    if self._is_told_by_step(lane):
-                        self._leave_out(lane.path, waiting.item)
+                    if self._stepped_beside(lane) is not None:
+                        numbered.append((lane, waiting.item))
                         continue
                     taken.setdefault(waiting.attempt, []).append((lane, waiting.item, waiting.place))
                 else:
                     entry = (float(waiting.place[0]), lane.index, lane, waiting.item)
                     said.setdefault(waiting.attempt, []).append(entry)
+        self._line_up(taken, numbered)
         for attempt in sorted({*taken, *said}):
             yield from self._attempt(attempt, taken.get(attempt, []), said.get(attempt, []))
 
-    def _leave_out(self, path: str, rows: Rows) -> None:
-        self._left_out[path] = self._left_out.get(path, 0) + len(rows)
-        logged = {key for key in rows.columns if rows.logged(key).any()}
-        self._left_out_keys.setdefault(path, set()).update(logged)
+    def _line_up(
+        self, taken: dict[int, list[tuple[_Lane, Rows, FloatArray]]], numbered: list[tuple[_Lane, Rows]]
+    ) -> None:
+        """Adds to what is `taken` the records without a step whose losses tell at which step they were logged."""
+        for attempt in sorted(taken):
+            for lane, rows, _ in taken[attempt]:
+                if _LOSS in rows.columns:
+                    self._line_ups.hear(lane.path, attempt, rows.steps, rows.columns[_LOSS])
+        for lane in self._lanes.values():
+            if (beside := self._stepped_beside(lane)) is None:
+                continue
+            own = [rows for other, rows in numbered if other is lane]
+            for rows in own:
+                logged = {key for key in rows.columns if rows.logged(key).any()}
+                self._left_out_keys.setdefault(lane.path, set()).update(logged)
+            for lined in self._line_ups.take(lane.path, beside.path, stack(own) if own else None):
+                place = np.maximum.accumulate(lined.rows.steps)
+                taken.setdefault(lined.attempt, []).append((lane, lined.rows, place))
 
-    def _is_told_by_step(self, lane: _Lane) -> bool:
-        """Whether the numbers of the lane's records would stand among the steps of a file that logs the loss too."""
-        return (
-            lane.is_numbered
-            and lane.has_loss
-            and any(o.has_loss and not o.is_numbered and o.group == lane.group for o in self._lanes.values())
-        )
+    def _stepped_beside(self, lane: _Lane) -> _Lane | None:
+        """The file that logs the loss by step, among whose steps the numbers of the lane's records would stand."""
+        if not (lane.is_numbered and lane.has_loss):
+            return None
+        others = (o for o in self._lanes.values() if o.has_loss and not o.is_numbered and o.group == lane.group)
+        return next(others, None)
 
     @staticmethod
     def _take(lane: _Lane, end: Position) -> list[_Waiting]:
@@ -262,7 +278,8 @@ class Merge:
         return told + tuple(
             f"{path}: {count:,} records without a step are not counted: another file of the run logs the loss by step"
             + self._lost_with(path)
-            for path, count in self._left_out.items()
+            for path, count in self._line_ups.left.items()
+            if count
         )
 
     def _lost_with(self, path: str) -> str:
