@@ -10,6 +10,7 @@ import numpy as np
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import SeriesView
+from trainmon.monitor.stats.middle import quantile
 from trainmon.tails.record import FloatArray, Note, NoteKind
 
 _LOST: Final = "loss.nonfinite"
@@ -171,7 +172,7 @@ def _clip(left: Episode, facts: Mapping[str, float | str], series: Mapping[Signa
     norms = norms[norms > 0]
     if len(norms) < _FEWEST_NORMS:
         return ""
-    clip = float(f"{np.quantile(norms, _CLIP_QUANTILE):.2g}")
+    clip = float(f"{quantile(norms, _CLIP_QUANTILE):.2g}")
     known = facts.get("clip_threshold")
     now = known if isinstance(known, (int, float)) and known > 0 else None
     if now is not None and now <= clip:
@@ -194,9 +195,9 @@ def _another_threshold(
     norms = view.values[where][-_NORM_VALUES:]
     if len(norms) < _FEWEST_NORMS:
         return []
-    now = f", now {known:.3g}" if isinstance(known, (int, float)) and known > 0 else ""
-    clip = f"a clip threshold of {np.quantile(norms, _CLIP_QUANTILE):.2g}{now}"
-    return [f"If the norms since step {since.first_step:.15g} are sound: {clip}, would again clip one step in ten"]
+    now = f" (now {known:.3g})" if isinstance(known, (int, float)) and known > 0 else ""
+    clip = f"a clip threshold of {quantile(norms, _CLIP_QUANTILE):.2g}{now}"
+    return [f"If the norms since step {since.first_step:.15g} are sound: {clip} would again clip one step in ten"]
 
 
 def _drain(episodes: Sequence[Episode]) -> list[str]:

@@ -14,6 +14,7 @@ from trainmon.monitor.logging_cost import DEFAULT_SHARE
 from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.signals import BY_ID, SIGNALS, Signal
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.stats.middle import median
 from trainmon.monitor.step_unit import counted
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
@@ -139,7 +140,7 @@ def cadence_steps(steps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float 
     """
     rises = np.diff(steps[-5000:])
     rises = rises[rises > 0]
-    return float(np.median(rises)) if len(rises) else None
+    return median(rises) if len(rises) else None
 
 
 def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from trainmon.monitor.stats.distinct import distinct
 from trainmon.tails.record import FloatArray
 
 # Stretches that are kept as they were logged; beyond twice as many the older ones are evened out.
@@ -112,7 +113,7 @@ class StepTally:
         exact = max(self.exact_from, newer.exact_from)
         both = max(newer.first, exact)
         union = StepTally(self._between(-math.inf, _below(both)))
-        union.add(np.union1d(self.steps(both), newer.steps(both, self.last)))
+        union.add(distinct(np.concatenate((self.steps(both), newer.steps(both, self.last)))))
         for first, width, many in newer._between(_above(max(self.last, union.last)), math.inf):
             union.count += int(many)
             union._extend(first, width, int(many))

@@ -12,6 +12,7 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView, TriageStep
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import NoteKind
 from trainmon.tui import numbers
@@ -110,7 +111,7 @@ def _interval(run: RunSnapshot) -> float:
         return 1.0
     gaps = np.diff(view.steps[-2000:])
     gaps = gaps[gaps > 0]
-    return float(np.median(gaps)) if gaps.size else 1.0
+    return median(gaps) if gaps.size else 1.0
 
 
 def charts(run: RunSnapshot, evidence: Evidence, glyphs: Glyphs, axis: str = "step") -> tuple[Chart, ...]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.monitor.stats.middle import median
 from trainmon.monitor.thresholds import DEFAULTS
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
@@ -32,7 +33,7 @@ class Layer:
     @property
     def usual_mean(self) -> float | None:
         """The mean load of its experts, as it mostly was; None when nothing was routed."""
-        mean = float(np.mean([float(np.median(thinned(view).values)) for view in self.views]))
+        mean = float(np.mean([median(thinned(view).values) for view in self.views]))
         return mean if mean > 0 else None
 
     @property
@@ -78,7 +79,7 @@ def layers_of(run: RunSnapshot) -> tuple[Layer, ...]:
 
 def _newest(values: FloatArray) -> float:
     """The median of the newest values: twenty of many, three of few."""
-    return float(np.median(values[-max(3, min(_NEWEST, values.size // 20)) :])) if values.size else float("nan")
+    return median(values[-max(3, min(_NEWEST, values.size // 20)) :]) if values.size else float("nan")
 
 
 def newest_share(views: tuple[SeriesView, ...]) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.monitor.snapshot import SeriesView
+from trainmon.monitor.stats.middle import median, quantile
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, IntArray
 from trainmon.tui.levels import thinned, window
@@ -68,7 +69,7 @@ def heat_map(
     start, stop = ends or whole
     is_zoomed = stop - start < 0.7 * (whole[1] - whole[0])
     drawn = [window(view, start, stop) for view in views] if is_zoomed else thin
-    usual = np.array([float(np.median(view.values)) if view.values.size else np.nan for view in thin])
+    usual = np.array([median(view.values) if view.values.size else np.nan for view in thin])
     if usual_is is not None:
         usual = np.where(np.isfinite(usual), usual_is, np.nan)
     log = all(view.low.size == 0 or float(view.low.min()) >= 0 for view in thin) and bool(
@@ -144,7 +145,7 @@ def _values(cells: FloatArray, usual: FloatArray, log: bool) -> tuple[IntArray, 
     known = scaled[np.isfinite(scaled)]
     if not known.size:
         return np.where(np.isfinite(cells), 0, -1), 0.0, 0.0
-    low, high = (float(np.quantile(known, share)) for share in _ENDS)
+    low, high = (quantile(known, share) for share in _ENDS)
     if high - low < 1e-9:
         low, high = low - 0.5, high + 0.5
     scaled = np.where(np.isfinite(cells) & ~np.isfinite(scaled), low, scaled)
@@ -156,7 +157,7 @@ def _changes(cells: FloatArray, usual: FloatArray, log: bool) -> tuple[IntArray,
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.log2(np.maximum(cells, 1e-300) / usual) if log else cells - usual
     known = np.abs(moved[np.isfinite(moved)])
-    most = float(np.quantile(known, _ENDS[1])) if known.size else 1.0
+    most = quantile(known, _ENDS[1]) if known.size else 1.0
     most = max(most, _LEAST_DOUBLINGS) if log else most or 1.0
     ends = (2.0**-most, 2.0**most) if log else (-most, most)
     return _levels(moved / (2 * most) + 0.5), *ends

@@ -10,6 +10,7 @@ import numpy as np
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
 from trainmon.tui.levels import thinned
@@ -137,9 +138,9 @@ def _mover(layer: str, view: SeriesView) -> Mover | None:
     if n < 4:
         return None
     newest = max(3, int(n * _NEWEST)) if n >= 8 else 1
-    before, now = float(np.median(thin.values[:-newest])), float(np.median(thin.values[-newest:]))
+    before, now = median(thin.values[:-newest]), median(thin.values[-newest:])
     factor = now / before if before > 0 and now > 0 else float("nan")
-    spread = float(np.median(np.abs(thin.values[:-newest] - before))) + 1e-12
+    spread = median(np.abs(thin.values[:-newest] - before)) + 1e-12
     middle = (before + now) / 2
     beyond = thin.values > middle if now > before else thin.values < middle
     held = np.flatnonzero(~beyond)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.monitor.snapshot import SeriesView
+from trainmon.monitor.stats.distinct import distinct
 from trainmon.tails.record import FloatArray, IntArray
 
 MOST_BINS = 4096
@@ -76,7 +77,7 @@ def _firsts(view: SeriesView, begin: int, end: int, width: int) -> IntArray:
     if falls.size > _MOST_FALLS:
         falls = falls[:0]
     parts = (np.arange(begin, end, width), falls[falls >= begin], np.array([end - 1]))
-    return np.unique(np.concatenate(parts)).astype(np.int64)
+    return distinct(np.concatenate(parts)).astype(np.int64)
 
 
 class LevelCache:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmon.monitor.stats.distinct import distinct
 from trainmon.tails.record import FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
@@ -92,7 +93,7 @@ def join(spans: Spans, breaks: BoolArray | None = None) -> Spans:
     middle = np.interp(index, known, (spans.low[known] + spans.high[known]) / 2, left=np.nan, right=np.nan)
     if breaks is not None:
         gap = np.maximum.accumulate(np.where(filled, index, -1))
-        torn = np.unique(gap[breaks & ~filled])
+        torn = distinct(gap[breaks & ~filled])
         middle[np.isin(gap, torn)] = np.nan
     return Spans(np.where(filled, spans.low, middle), np.where(filled, spans.high, middle))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trainmon.monitor.stats.middle import median, quantile
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 from trainmon.tui import numbers
@@ -99,7 +100,7 @@ def _without_outliers(spans: Spans, bottom: float, top: float) -> tuple[float, f
     low, high = spans.low[np.isfinite(spans.low)], spans.high[np.isfinite(spans.high)]
     if high.size < 10:
         return bottom, top
-    inner = float(np.quantile(low, _OUTLIERS)), float(np.quantile(high, 1 - _OUTLIERS))
+    inner = quantile(low, _OUTLIERS), quantile(high, 1 - _OUTLIERS)
     room = 0.1 * (inner[1] - inner[0])
     return max(bottom, inner[0] - room), min(top, inner[1] + room)
 
@@ -114,4 +115,4 @@ def _wants_log(spans: Spans, bottom: float) -> bool:
     if bottom <= 0:
         return False
     high = spans.high[np.isfinite(spans.high)]
-    return bool(high.max() > _LOG_RATIO * np.median(high))
+    return bool(high.max() > _LOG_RATIO * median(high))

@@ -10,6 +10,7 @@ from trainmon.monitor.finding import Episode, Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.signals import BY_ID, FIRST_SCREEN, Signal
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.monitor.stats.middle import median
 from trainmon.monitor.thresholds import DEFAULTS
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
@@ -254,7 +255,7 @@ def recent_change(view: SeriesView) -> str:
         return numbers.change(float(view.values[-2]), view.last) if view.values.size >= 2 else ""
     before = view.values[-_CHANGE_WINDOW - 1 : -1]
     before = before[np.isfinite(before)]
-    return numbers.change(float(np.median(before)), view.last) if before.size >= 3 else ""
+    return numbers.change(median(before), view.last) if before.size >= 3 else ""
 
 
 def x_name(run: RunSnapshot) -> str:

@@ -6,6 +6,8 @@ import numpy as np
 
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
+from trainmon.monitor.stats.distinct import distinct
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import FloatArray, NoteKind
 from trainmon.tui.axis import Mapping
@@ -54,7 +56,7 @@ def lr_by_attempt(view: SeriesView) -> tuple[float, ...]:
     """
     thin = thinned(view)
     found = []
-    for number in np.unique(thin.attempts)[1:]:
+    for number in distinct(thin.attempts)[1:]:
         new, old = thin.attempts == number, thin.attempts == number - 1
         if not new.any() or not old.any():
             continue
@@ -64,7 +66,7 @@ def lr_by_attempt(view: SeriesView) -> tuple[float, ...]:
             continue
         was = np.interp(steps[shared], before, thin.values[old])
         now = thin.values[new][shared]
-        if float(np.median(np.abs(now - was))) > _SAME_LR * float(np.max(np.abs(was), initial=0.0)):
+        if median(np.abs(now - was)) > _SAME_LR * float(np.max(np.abs(was), initial=0.0)):
             found.append(float(steps[0]))
     return tuple(found)
 

@@ -23,6 +23,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.per_card import is_per_card
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.stats.middle import median, medians
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 from trainmon.tails.text import printable
@@ -209,7 +210,7 @@ def smoothed(curve: Curve) -> Curve:
     kept = len(curve) // width * width
     tail = slice(len(curve) - kept, None)
     return Curve(
-        curve.x[tail].reshape(-1, width).mean(axis=1), np.median(curve.y[tail].reshape(-1, width), axis=1)
+        curve.x[tail].reshape(-1, width).mean(axis=1), medians(curve.y[tail].reshape(-1, width))
     )  # fmt: skip
 
 
@@ -225,7 +226,7 @@ def _recent(run: RunSnapshot, signal: str) -> float | None:
         return None
     recent = view.values[-100:]
     recent = recent[np.isfinite(recent)]
-    return float(np.median(recent)) if len(recent) else None
+    return median(recent) if len(recent) else None
 
 
 def _is_per_card(run: RunSnapshot, signal: str) -> bool:
@@ -253,7 +254,7 @@ def _difference(
     if len(x) < _FEWEST_POINTS:
         return Difference(name, None, None, "cannot tell", f"only {len(x)} values in the last fifth of what both cover")
     where = f"{len(x)} values, {start:.6g} to {end:.6g} {unit}"
-    return _judge(name, second.at(x) - first.at(x), float(np.median(np.abs(first.at(x)))), signal, where)
+    return _judge(name, second.at(x) - first.at(x), median(np.abs(first.at(x))), signal, where)
 
 
 def _judge(name: str, difference: FloatArray, scale: float, signal: str, where: str) -> Difference:

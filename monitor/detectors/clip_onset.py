@@ -7,6 +7,7 @@ from collections import deque
 
 import numpy as np
 
+from trainmon.monitor.stats.middle import median
 from trainmon.tails.record import FloatArray
 
 SPANS = 3  # windows that are compared: the newest, the one before it, and the one before that for the trend
@@ -68,7 +69,7 @@ def _error_of_change(spans: FloatArray) -> float:
     Of the robust spread about each mean; the variance of a mean of autocorrelated values is (1+r)/(1-r) times larger.
     """
     around = spans - spans.mean(axis=1, keepdims=True)
-    sigma = 1.4826 * float(np.median(np.abs(around)))
+    sigma = 1.4826 * median(np.abs(around))
     power = float((around * around).sum())
     alike = float((around[:, 1:] * around[:, :-1]).sum()) / power if power > 0 else 0.0
     r = min(max(alike, 0.0), MOST_ALIKE)

@@ -14,7 +14,7 @@ from trainmon.monitor.detectors.habits import Rhythm
 from trainmon.monitor.finding import Action, Finding, Severity
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.job.state import duration
-from trainmon.monitor.stats.middle import median
+from trainmon.monitor.stats.middle import median, quantile
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.record import FloatArray, IntArray, Note, NoteKind, TimeKind
 
@@ -89,9 +89,7 @@ class Stalls:
         self._usual.extend(newest[newest > 0].tolist())
 
     def _is_long(self, gap: float) -> bool:
-        return len(self._usual) >= _FEWEST and gap > max(
-            self.gaps * float(np.quantile(self._usual, 0.99)), self.seconds
-        )
+        return len(self._usual) >= _FEWEST and gap > max(self.gaps * quantile(self._usual, 0.99), self.seconds)
 
     def _tell(self, before: Place, gap: float, frame: Frame, row: int, is_busy: bool, found: Found) -> None:
         if self._rhythm.expects(before.step) or is_busy:

@@ -10,6 +10,7 @@ import numpy as np
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job.state import Pause
 from trainmon.monitor.snapshot import SeriesView, State
+from trainmon.monitor.stats.distinct import distinct
 from trainmon.monitor.stats.middle import median
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, Note, NoteKind
@@ -68,12 +69,12 @@ def expected_pause(
 
 def _is_its_pace(pauses: Sequence[Pause], stride: float) -> bool:
     """Whether the pauses of which nothing speaks follow each other record by record: the run has become slow."""
-    steps = np.unique(np.array([pause.step for pause in pauses]))
+    steps = distinct(np.array([pause.step for pause in pauses]))
     return len(steps) >= _ENOUGH and median(np.diff(steps[-_NEWEST:])) < _APART * stride
 
 
 def _steps_of(steps: Iterable[float | None]) -> FloatArray:
-    return np.unique(np.array([step for step in steps if step is not None], dtype=np.float64))
+    return distinct(np.array([step for step in steps if step is not None], dtype=np.float64))
 
 
 def _is_at(step: float, known: FloatArray, stride: float) -> bool:
@@ -84,7 +85,7 @@ def _is_at(step: float, known: FloatArray, stride: float) -> bool:
 
 def _due(pauses: Sequence[Pause], last_step: float, stride: float, state: State, why: str) -> Expected | None:
     """The pause of one kind, when its own rhythm puts the next one behind `last_step`."""
-    steps = np.unique(np.array([pause.step for pause in pauses]))
+    steps = distinct(np.array([pause.step for pause in pauses]))
     if len(steps) < _ENOUGH:
         return None
     distances = np.diff(steps)

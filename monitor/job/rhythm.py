@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from trainmon.monitor.job.state import Pause, Pulse
-from trainmon.monitor.stats.middle import median
+from trainmon.monitor.stats.middle import median, quantile
 from trainmon.monitor.stats.rolling_robust import RollingRobust
 from trainmon.tails.record import Block, FloatArray, TimeKind
 
@@ -121,4 +121,4 @@ class Rhythm:
             return None, None, None
         if self._is_stamped and not apart_s >= _LONG_GAPS * self.median_s:
             return None, None, None
-        return float(np.quantile(gaps, 0.99)), records, apart_s
+        return quantile(gaps, 0.99), records, apart_s
