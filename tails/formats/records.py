@@ -106,7 +106,8 @@ class RecordReader:
         for label, at in zip(labels[known:], placed.begun, strict=True):
             self._meet(label, int(lines[at]))
         for at, text in placed.launches:
-            run = before if placed.runs is None else labels[max(placed.runs[at], 0)]
+            runs = placed.runs or ()  # without the record behind them, whose run is not known yet
+            run = labels[max(runs[at], 0)] if at < len(runs) else before
             note = Note(self.source, int(lines[at]), int(offsets[at]), NoteKind.LAUNCH, text, None, run=run)
             self.parsed.notes.append(note)
         self._say_too_many()

@@ -198,3 +198,16 @@ def test_a_column_for_each_run_is_a_run_each() -> None:
         "run=lr 2": [4.0, 3.8, 3.6],
     }
     assert [step for block in runs["run=lr 2"].blocks for step in block.steps.tolist()] == [0.0, 20.0, 40.0]
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 2)])
+def test_another_job_at_the_record_that_may_begin_another_run(cuts: tuple[int, ...]) -> None:
+    """The start is told of before it is known which run the record belongs to."""
+    rows = [{"seed": seed, "job_id": f"{seed}7", "step": 5, "loss": 2.0} for seed in (1, 2, 3)]
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    parsed = read_lines(JsonLines("m"), data, cuts)
+    assert parsed.records == 3
+    assert [note.text for note in parsed.notes if note.kind is NoteKind.LAUNCH] == [
+        "job_id 27 after 17",
+        "job_id 37 after 27",
+    ]
