@@ -22,6 +22,7 @@ _UNIX = r"(?:1[4-9]|2[01])\d{8}(?:\.\d+)?"
 _CTIME = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [A-Z]{3,4})? \d{4}"
 _SYSLOG = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
 _SHORT = r"\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
+_NO_YEAR = r"\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _COMPACT = r"\d{8} \d\d:\d\d:\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|[DIWEF])"
@@ -37,6 +38,7 @@ _PREFIX = lazy(
     r"|\[[Rr]ank[ -]?(?P<rank2>-?\d+)\](?=[\s\[])"  # [Rank 0]
     r"|\[[A-Za-z][\w.-]*:(?P<rank3>\d+)\]:"  # [ip-26-0-147-189:1]:
     rf"|\(\w[\w:.]* pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)"  # ray: (TaskRunner pid=1, ip=1.2.3.4)
+    rf"|\[(?:(?P<naive4>{_NAIVE})|(?P<day>{_NO_YEAR}))\|{_LEVEL}\|[\w./-]+\.py:\d+(?::\w+)?\](?=\s)"  # joined by bars
     rf"|\[?(?P<zoned>{_ZONED})\]?(?=[\s:,|\[]|$)"
     rf"|\[(?P<naive3>{_NAIVE})"  # and who wrote it, up to the bracket's end
     r"(?![^\]]*\b(?:loss|step|iter|epoch))(?: [\w.:/,-]{1,60}){2,8}\](?=\s)"
@@ -67,7 +69,7 @@ _PREFIX = lazy(
     r"|(?:\[MainThread\]|(?:MainProcess|MainThread|SpawnProcess-\d+)\b)(?:\s+[\w.]+:(?=\s))?"
     r"|\[[-\w./]+:\d+(?::\w+)?\](?: ?:)?"  # [logging.py:96:log_dist]
     r"|\([\w./-]+ \d+\):"  # (main.py 506):
-    r"|[\w./]+\.py:\d+(?=\s*[-|\]:\s])"
+    r"|[\w./]+\.py:\d+(?:\](?=\s)|(?=\s*[-|\]:\s]))"
     r"|DLL(?=\s\d{4}-\d\d-\d\d)|\[titan\]|\[Primus[:\w]*\]"
     r"|-\s*(?P<names>\d+:\d\d:\d\d|[\w.]+(?:\s+-\s+[\w.]+)*)\s+-(?=\s)"  # - root -, - 0:00:45 -
     r"|\[\d\d/\d\d \d\d:\d\d:\d\d [\w.]+\]:"
@@ -245,7 +247,7 @@ def _us_format(text: str) -> str:
 
 _TIME_GROUPS = frozenset(
     (
-        *("zoned", "naive", "naive2", "naive3", "colons", "hf", "hf2", "nemo", "short"),
+        *("zoned", "naive", "naive2", "naive3", "naive4", "day", "colons", "hf", "hf2", "nemo", "short"),
         *("us", "month", "ctime", "syslog", "unix", "compact", "glog", "clock"),
     )
 )
@@ -278,6 +280,8 @@ def _parse(name: str, text: str) -> tuple[float, TimeKind]:
         moment = datetime.strptime(_ZONE_NAME.sub("", text)[4:], "%b %d %H:%M:%S %Y")
     elif name == "us":
         moment = datetime.strptime(text.replace("T", " "), _us_format(text))
+    elif name == "day":
+        moment = datetime.fromisoformat(f"2000-{text}")  # as for "glog"
     elif name == "short":
         moment = datetime.fromisoformat(f"20{text}")
     elif name in _FORMATS:

@@ -29,7 +29,10 @@ def word_set(text: str) -> frozenset[str]:
 
 
 _BY_RANK: tuple[tuple[str, ...], ...] = (
-    ("global_step", "globalstep", "global_steps", "optimizer_step", "optimizer_steps", "optim_step", "opt_step"),
+    (
+        *("global_step", "globalstep", "global_steps", "optimizer_step", "optimizer_steps", "optim_step", "opt_step"),
+        "total_train_updates",
+    ),
     (
         *("step", "steps", "current_step", "current_steps", "cur_step", "train_step", "training_step", "train_steps"),
         *("trainstep", "step_number", "step_num", "step_idx", "step_id", "step_i", "nstep", "stepnum", "step_count"),

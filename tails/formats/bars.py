@@ -27,6 +27,7 @@ _SIDE = re.compile(
 )
 _STEP = re.compile(r"[\s,](?:global[_ ])?step=([^,\]]+)")
 TABLE_ROW = re.compile(r"\d+/\d+(?:\s+[-+]?[\d.]+[KMG]?){3,}")  # Ultralytics: a row of a table before the bar
+_LOSS = re.compile(r"[ ,\[]loss=")
 _RESTART_S = 2.0
 # Alone on a line above bars that do not say whether they train (AllenNLP).
 _HEADING = re.compile(
@@ -137,7 +138,7 @@ class Bars(Dialect):
         if (self._under_eval or self._epoch) and (measured is not bar or not bar.label):
             measured = self._below_heading(measured)
         bar = measured
-        is_side = _is_side(bar.label)
+        is_side = _is_side(bar.label) and _LOSS.search(bar.rest) is None  # "training process", which measures
         if not is_side and not _is_eval(bar.label):
             sink.bar = bar
         behind = bar.rest[end_of(bar) :]

@@ -13,6 +13,8 @@ from trainmon.tails.formats.template import Reading
 from trainmon.tails.steps import ranked_step_keys, step_key_of
 
 _RULE = re.compile(r"\s*[-+=─━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇┳]{10,}\s*")
+_TWO_RULES = re.compile(r"-{10,200} {1,4}-{3,200}\s*")  # over and under two columns that nothing parts
+_BARE_ROW = re.compile(r"(?P<key>[A-Za-z][^|│┃]{0,100}?) {2,120}(?P<value>[^\s|│┃]{1,40})\s*")
 _INNER = re.compile(r"\s*\+[-+=]+\+\s*|\s*[├╞┝┠┣╠┡].*")  # a rule that may stand between two rows
 _MEASURED = frozenset(("rollout/", "time/", "train/", "eval/"))  # headings of what is measured, whatever it is
 _ROW = re.compile(r"[|│┃]?(?P<key>[^|│┃]{1,120}?)\s*[|│┃](?P<value>[^|│┃]{0,120})[|│┃]?\s*")
@@ -57,6 +59,7 @@ class Boxed(Dialect):
         self._line: Line | None = None
         self._section = ""
         self._sections: set[str] = set()
+        self._is_bare = False  # whether nothing parts its two columns
         self._is_ruled = False  # whether the newest line is a rule that may stand between two rows
         self._named: tuple[float, float | None, int] | None = None  # the step that stands over the box, its total, line
 
@@ -68,6 +71,10 @@ class Boxed(Dialect):
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
         text = line.text
+        if _TWO_RULES.fullmatch(text):
+            self._begin(line, sink)
+            self._is_bare = True
+            return True
         if _RULE.fullmatch(text):
             if self._rows and _INNER.fullmatch(text):  # between two rows of a grid, unless no row follows
                 self._is_ruled = True
@@ -82,7 +89,10 @@ class Boxed(Dialect):
         if self._rows is None:
             self._look_for_step(line, sink)
             return False
-        match = (_PANEL_ROW.fullmatch(text) or _ROW.fullmatch(text)) if len(text) <= _LONGEST_ROW else None
+        match = None
+        if len(text) <= _LONGEST_ROW:
+            bare = _BARE_ROW.fullmatch(text) if self._is_bare else None
+            match = bare or _PANEL_ROW.fullmatch(text) or _ROW.fullmatch(text)
         if match is None or len(self._rows) >= _MOST_ROWS:
             if self._is_ruled:
                 self.flush(sink)
@@ -97,6 +107,7 @@ class Boxed(Dialect):
     def _begin(self, line: Line, sink: Sink) -> None:
         self.flush(sink)
         self._rows, self._line, self._section, self._sections = {}, line, "", set()
+        self._is_bare = False
 
     def _look_for_step(self, line: Line, sink: Sink) -> None:
         if len(line.text) > _LONGEST_HEADING:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from trainmon.tails.formats.digits import read_numbers
-from trainmon.tails.formats.raw_values import Columns, RawValues
-from trainmon.tails.formats.skeleton import RowValues
+from trainmon.tails.formats.raw_values import Columns, RawValues, RowValues
 from trainmon.tails.record import Block, FloatArray, Mark, MarkArray, TimeKind
 
 _NAN = math.nan

@@ -72,7 +72,7 @@ class ContainerParts:
         self._ends_lines: bool | None = None  # whether this writer of objects keeps the ends of lines
 
     def begin_in(self, data: bytes) -> int:
-        """Where in `data` (whole lines, or up to a frame's end) lines that may be parts begin; its length if none do."""
+        """Where in `data` (whole lines, or up to a frame's end) lines that may be parts begin; its length if none."""
         if self._is_used:
             return 0
         found = [_FIRST_TAGGED.search(data)] if b" P" in data else []

@@ -88,7 +88,7 @@ def _one_by_one(fields: Sequence[str], *, decimal_comma: bool) -> Column | None:
         if not field or field in _ABSENT:
             continue
         try:
-            number = number_of(field, decimal_comma=decimal_comma)
+            number = number_of(field.removesuffix("%"), decimal_comma=decimal_comma)
         except ValueError:
             words.append(index)
             continue

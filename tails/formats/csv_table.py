@@ -73,6 +73,7 @@ class CsvTable(LineFormat):
         self._ragged = Ragged(())
         self._wide = WideRuns((), self._bulk)
         self._are_numbers: dict[int, bool] = {}  # of each column, by its first field
+        self._shares: set[int] = set()  # the columns of percentages
         self._strange = Torn()
 
     @classmethod
@@ -221,7 +222,7 @@ class CsvTable(LineFormat):
         self._ragged = Ragged(names or self._fields)
         self._labels = Labels(header)
         self._wide = WideRuns(header.names if header is not None else (), self._bulk)
-        self._are_numbers = {}
+        self._are_numbers, self._shares = {}, set()
         self._head = []
 
     def _flush(self, *, final: bool) -> None:
@@ -288,9 +289,10 @@ class CsvTable(LineFormat):
             if made[2] and self._holds_numbers(index, table[index]) and step_rank(header.names[index]) is None:
                 strange = dict.fromkeys(made[2], index) | strange
             if len(made[2]) < len(rows):
-                columns[header.names[index]] = made[0]
+                name = header.names[index] + (" (%)" if self._holds_shares(index, table[index]) else "")
+                columns[name] = made[0]
                 if made[1] is not None:
-                    marks[header.names[index]] = made[1]
+                    marks[name] = made[1]
         texts: dict[str, list[str | None]] = {
             header.names[index]: [text if text and not is_number(text) else None for text in table[index]]
             for index in header.texts
@@ -339,8 +341,14 @@ class CsvTable(LineFormat):
             filled = next((field for field in column if field not in SAYS_NOTHING), None)
             if filled is None:
                 return None
-            self._are_numbers[index] = is_number(filled)
+            self._are_numbers[index] = is_number(filled.removesuffix("%"))
+            if filled.endswith("%") and self._are_numbers[index]:
+                self._shares.add(index)
         return self._are_numbers[index]
+
+    def _holds_shares(self, index: int, column: Sequence[str]) -> bool:
+        """Whether the first field of a column that was filled is a percentage."""
+        return self._holds_numbers(index, column) is True and index in self._shares
 
     def _words(self, header: Header, table: list[tuple[str, ...]]) -> dict[str, list[str | None]]:
         """What may tell the runs of the rows apart."""

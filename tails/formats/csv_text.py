@@ -21,13 +21,23 @@ def split(line: str, delimiter: str) -> list[str]:
     """
     if '"' not in line:
         fields = line.split(delimiter)
-        return [field.strip() for field in fields] if " " in line else fields
+        fields = [field.strip() for field in fields] if " " in line else fields
+        return [_unquoted(field) for field in fields] if "'" in line else fields
     try:
         for row in csv.reader([line], delimiter=delimiter, skipinitialspace=True):
             return [field.strip() for field in row]
     except csv.Error:
         pass
     return [field.strip() for field in line.split(delimiter)]
+
+
+def _unquoted(field: str) -> str:
+    """`field` without single quotes around it.
+
+    >>> _unquoted("'loss'"), _unquoted("it's")
+    ('loss', "it's")
+    """
+    return field[1:-1].strip() if len(field) > 1 and field[0] == field[-1] == "'" else field
 
 
 def best_delimiter(line: str) -> str:

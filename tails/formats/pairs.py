@@ -143,7 +143,7 @@ def _key_before(gap: str) -> tuple[str, bool]:
     default = _DEFAULT.search(inner, max(0, len(inner) - 100))
     if default is not None:
         return default[1], False
-    key = _without_symbols(inner[cut:].strip(_TRIM))
+    key = _without_symbols(inner[cut:].strip(_TRIM)).removeprefix("/ ")  # "Epoch 0 / Step 10"
     for closing, opening in ((")", "("), ("]", "[")):  # what a bracket closes belongs to what is before
         head, bracket, behind = key.partition(opening)
         if closing in head:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
+from trainmon.tails.formats.any_width import AnyWidth
 from trainmon.tails.formats.digits import NumberAt
 from trainmon.tails.formats.raw_values import Columns, RawValues
-from trainmon.tails.formats.skeleton import Skeleton, skeletons
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.prefix_times import PrefixTimes
 from trainmon.tails.quick_dataclass import dataclass
@@ -21,8 +21,7 @@ from trainmon.tails.steps import is_training_key
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LIMIT = 8192
 _PREFIX_LIMIT = 256
-_LOOSE_LIMIT = 1024
-_BEGINS_LIMIT = 16
+_LOOSE_LIMIT = 48
 _OFTEN = 24
 _BEHIND = 24  # characters behind a prefix that say where it ends
 _DIGIT = re.compile(r"\d")
@@ -43,18 +42,6 @@ class Bulk:
     trains: bool
 
 
-class Loose:
-    """Reads lines of one skeleton. `begin`: the outline of their prefix; `reader` knows heads, then metrics."""
-
-    __slots__ = ("begin", "bulk", "reader", "template")
-
-    def __init__(self, template: Template, begin: bytes, reader: Skeleton, bulk: Bulk) -> None:
-        self.template = template
-        self.begin = begin
-        self.reader = reader
-        self.bulk = bulk
-
-
 @dataclass(frozen=True, slots=True)
 class Places:
     """Reads a line of one outline. Its words begin at `at`; `heads` cuts its step out, `columns` knows its metrics."""
@@ -64,7 +51,7 @@ class Places:
     heads: _Cut
     columns: Columns
     bulk: Bulk | None = None
-    loose: Loose | None = None
+    loose: AnyWidth | None = None
 
     def read(self, raw: bytes) -> Reading:
         """What a line of this outline says."""
@@ -87,8 +74,8 @@ class Outlines:
         self.dull: set[bytes] = set()  # noise
         self.plain_bars: set[bytes] = set()  # frames that give a position and nothing else
         self.places: dict[bytes, Places] = {}
-        self.loose: dict[bytes, list[Loose]] = {}
-        self._often: dict[bytes, int] = {}
+        self.loose: list[AnyWidth] = []  # the newest first
+        self._often: dict[int, int] = {}
         self._prefixes: dict[bytes, PrefixTimes | None] = {}
 
     def add_dull(self, outline: bytes) -> None:
@@ -104,66 +91,85 @@ class Outlines:
         self.plain_bars.add(outline)
 
     def learn(self, outline: bytes, raw: bytes, at: int, template: Template) -> None:
-        """Keeps where the values of `raw` stand, if its outline alone says which line it is."""
+        """Keeps how the line `raw` was read; where its values stand too, if its outline alone says which line it is."""
         if not raw.isascii() or b"\x1b" in raw or b"\0" in raw:
             return
+        known = next((one for one in self.loose if one.template is template and outline.startswith(one.begin)), None)
+        if known is None or known.numbers(raw) is None or self._is_often(outline):
+            self._learn(outline, raw, at, template, known)
+
+    def _learn(self, outline: bytes, raw: bytes, at: int, template: Template, known: AnyWidth | None) -> None:
         text = raw.decode("ascii")
         match = template.regex.fullmatch(text, at)
         if match is None:
             return
         spans = tuple(match.span(index) for index in range(1, match.re.groups + 1))
-        end = at
-        for start, stop in (*spans, (len(text), len(text))):
-            if _DIGIT.search(text, end, start):
-                return  # a digit outside the values may be part of a key: the outline does not tell it
-            end = stop
-        if not template.is_plain(match.groups()):
-            return
+        bulk = self._bulk(outline, text, at, template, spans)
+        loose = self._learn_loose(known, outline[:at], raw, template, bulk, match) if bulk is not None else None
+        if _is_told(text, at, spans) and template.is_plain(match.groups()):
+            self._learn_places(outline, at, template, spans, bulk, loose)
+
+    def _learn_places(
+        self,
+        outline: bytes,
+        at: int,
+        template: Template,
+        spans: tuple[tuple[int, int], ...],
+        bulk: Bulk | None,
+        loose: AnyWidth | None,
+    ) -> None:
         if len(self.places) >= _LIMIT:
             self.places.clear()
         blank = (0, 0)
         heads = [spans[index] if index in template.head_groups else blank for index in range(_heads_end(template))]
-        cells = [spans[index] for index in template.field_groups]
-        columns = Columns(template.keys, outline, cells)
-        bulk = self._bulk(outline, text, at, template, spans)
-        loose = None
-        if bulk is not None:
-            head_cells = [spans[index] for index in template.head_groups]
-            loose = self._learn_loose(outline, raw, at, template, bulk, [*head_cells, *cells])
+        columns = Columns(template.keys, outline, [spans[index] for index in template.field_groups])
         self.places[outline] = Places(template, at, _cutter(heads), columns, bulk, loose)
 
-    def loose_of(self, skeleton: bytes, outline: bytes, raw: bytes) -> Loose | None:
-        """What is known of a line that differs from others in the width of its numbers too.
+    def read_loose(self, outline: bytes, raw: bytes) -> tuple[AnyWidth, list[float]] | None:
+        """How a line is read that differs from others in the width of its numbers too, and its numbers; None: it is
+        none such.
 
-        The outline of such a line is learned once it has come up several times: it is read faster than a skeleton.
+        The outline of such a line is learned once it has come up several times: it is read faster so.
         """
-        for one in self.loose.get(skeleton, ()):
-            if outline.startswith(one.begin):
-                self._often[outline] = count = self._often.get(outline, 0) + 1
-                if count == _OFTEN:
-                    self.learn(outline, raw, len(one.begin), one.template)
-                elif len(self._often) > _LIMIT:
-                    self._often.clear()
-                return one
+        for one in self.loose:
+            if outline.startswith(one.begin) and (numbers := one.numbers(raw)) is not None:
+                if self._is_often(outline):
+                    self._learn(outline, raw, len(one.begin), one.template, one)
+                return one, numbers
         return None
 
+    def _is_often(self, outline: bytes) -> bool:
+        """Counts an outline; whether it has come up often enough since it was learned, or forgotten."""
+        if len(self._often) > _LIMIT:
+            self._often.clear()
+        key = hash(outline)
+        self._often[key] = count = self._often.get(key, 0) + 1
+        return count % _OFTEN == 0
+
     def _learn_loose(
-        self, outline: bytes, raw: bytes, at: int, template: Template, bulk: Bulk, cells: list[tuple[int, int]]
-    ) -> Loose | None:
-        skeleton = skeletons(outline)[0]
-        kept = self.loose.setdefault(skeleton, [])
-        for one in kept:
-            if outline.startswith(one.begin):
-                return one
-        try:
-            new = Loose(template, outline[:at], Skeleton(raw, cells), bulk)
-        except ValueError:
-            return None  # a number that is none in these lines, such as nan
-        if len(self.loose) > _LOOSE_LIMIT or len(kept) >= _BEGINS_LIMIT:
-            self.loose.clear()
-            kept = self.loose.setdefault(skeleton, [])
-        kept.append(new)
-        return new
+        self,
+        known: AnyWidth | None,
+        begin: bytes,
+        raw: bytes,
+        template: Template,
+        bulk: Bulk,
+        match: re.Match[str],
+    ) -> AnyWidth | None:
+        """How lines like `raw` are read, whatever their numbers' widths; None where this one is not."""
+        if known is not None and known.numbers(raw) is not None:
+            return known
+        commas = frozenset(place for place, group in enumerate(match.groups()) if "," in group)
+        if known is not None:
+            if commas <= known.commas:
+                return None
+            self.loose.remove(known)
+            commas |= known.commas
+        elif not AnyWidth.may_read(template):
+            return None
+        new = AnyWidth(template, begin, bulk, commas)
+        self.loose.insert(0, new)
+        del self.loose[_LOOSE_LIMIT:]
+        return new if new.numbers(raw) is not None else None
 
     def _bulk(
         self, outline: bytes, text: str, at: int, template: Template, spans: tuple[tuple[int, int], ...]
@@ -193,6 +199,16 @@ class Outlines:
             if prefix is None:
                 return None
         return Bulk(numbers, prefix, any(map(is_training_key, template.keys)))
+
+
+def _is_told(text: str, at: int, spans: tuple[tuple[int, int], ...]) -> bool:
+    """Whether the outline of a line tells its words: a digit outside the values may be part of a key."""
+    end = at
+    for start, stop in (*spans, (len(text), len(text))):
+        if _DIGIT.search(text, end, start):
+            return False
+        end = stop
+    return True
 
 
 def _heads_end(template: Template) -> int:

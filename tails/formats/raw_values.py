@@ -1,10 +1,12 @@
-"""Values of one record as they stand in the log, not yet numbers: many records are turned to numbers at once."""
+"""Values of one record of many alike: as they stand in the log, to be read together, or as a row of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from trainmon.tails.formats.digits import NumberAt
+from trainmon.tails.record import FloatArray
 
 
 class Columns:
@@ -42,6 +44,15 @@ class RawValues(Mapping[str, float | None]):
         self.columns = columns
         self.line = line
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The keys, in order."""
+        return self.columns.names
+
+    def numbers(self) -> Iterator[float]:
+        """The values, in order."""
+        return (float(self.line[span]) for span in self.columns.spans)
+
     def of_rank(self, rank: str) -> RawValues:
         """The same with the rank in each name."""
         return RawValues(self.columns.of_rank(rank), self.line)
@@ -57,3 +68,39 @@ class RawValues(Mapping[str, float | None]):
 
     def __len__(self) -> int:
         return len(self.columns.names)
+
+
+class RowValues(Mapping[str, float | None]):
+    """The metrics of one line: row `row` of `matrix`, which belongs to all lines read with it."""
+
+    __slots__ = ("matrix", "names", "row")
+
+    def __init__(self, names: tuple[str, ...], matrix: FloatArray, row: int) -> None:
+        self.names = names
+        self.matrix = matrix
+        self.row = row
+
+    def numbers(self) -> Iterator[float]:
+        """The values, in order."""
+        return iter(self.matrix[self.row].tolist())
+
+    def __getitem__(self, key: str) -> float:
+        if key not in self.names:
+            raise KeyError(key)
+        return float(self.matrix[self.row, self.names.index(key)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of_rank(self, rank: str) -> RowValues:
+        """The same with the rank in each name."""
+        return RowValues(_of_rank(self.names, rank), self.matrix, self.row)
+
+
+@lru_cache(maxsize=4096)
+def _of_rank(names: tuple[str, ...], rank: str) -> tuple[str, ...]:
+    """`names` with the rank in each; the same tuple each time."""
+    return tuple(f"{name}{{rank={rank}}}" for name in names)

@@ -35,6 +35,7 @@ FORMATS: dict[str, Known] = {
     "tfevents": Known("trainmon.tails.formats.tfevents:TfEvents", re.compile(rb"(?s).{4}\0{4}")),
     "wandb": Known("trainmon.tails.formats.wandb_offline:WandbOffline", re.compile(rb":W&B")),
     "parquet": Known("trainmon.tails.formats.parquet:Parquet", re.compile(rb"PAR1")),
+    "json rows": Known("trainmon.tails.formats.json_rows:JsonRows", lazy(rb"\s*\[\s*\""), surest=0.98),
     "json": Known("trainmon.tails.formats.json_document:JsonDocument", _OPENS_JSON, surest=0.95),
     "jsonl": Known("trainmon.tails.formats.jsonl:JsonLines", re.compile(rb"(?s)[^{]*\{"), surest=0.9),
     "csv": Known("trainmon.tails.formats.csv_table:CsvTable", re.compile(rb"(?!\s*[{\[])"), surest=0.85),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trainmon.tails.formats.raw_values import RawValues
-from trainmon.tails.formats.skeleton import RowValues
+from trainmon.tails.formats.raw_values import RawValues, RowValues
 
 
 def is_same(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> bool:
@@ -23,6 +22,6 @@ def is_same(one: Mapping[str, float | None], other: Mapping[str, float | None]) 
             if a[span] != b[span] and repr(float(a[span])) != repr(float(b[span])):
                 return False
         return True
-    if type(one) is RowValues and type(other) is RowValues and one.names is other.names:
-        return bool(one.matrix[one.row].tobytes() == other.matrix[other.row].tobytes())
+    if isinstance(one, RawValues | RowValues) and isinstance(other, RawValues | RowValues) and one.names is other.names:
+        return all(a == b != 0.0 or repr(a) == repr(b) for a, b in zip(one.numbers(), other.numbers(), strict=True))
     return repr(dict(one)) == repr(dict(other))

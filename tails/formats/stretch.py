@@ -1,4 +1,4 @@
-"""Lines of known outlines or skeletons that follow each other, read together: as `Sink.emit` reads them one by one."""
+"""Lines of known outlines or shapes that follow each other, read together: as `Sink.emit` reads them one by one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from trainmon.tails.formats.any_width import AnyWidth
 from trainmon.tails.formats.digits import read_numbers
-from trainmon.tails.formats.places import Bulk, Loose, Places
-from trainmon.tails.formats.raw_values import RawValues
-from trainmon.tails.formats.skeleton import RowValues
+from trainmon.tails.formats.places import Bulk, Places
+from trainmon.tails.formats.raw_values import RawValues, RowValues
 from trainmon.tails.prefix import NO_PREFIX, Prefix
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
-Known = tuple[Places | Loose, bytes, int, int]  # how it is read, the line, its offset and number
+# How it is read, the line, its offset and number; its numbers, where they were looked at.
+Known = tuple[Places | AnyWidth, bytes, int, int, list[float] | None]
 _NAN = float("nan")
 _FEW = 32
 T = TypeVar("T")
@@ -35,11 +36,11 @@ def stretch_of(lines: list[Known]) -> Stretch | None:
     """`lines` read, all of which have `bulk`; None when one of them must be read alone."""
     groups = _groups(lines)
     if len(groups) == 1:
-        return _read(groups[0][0], [line[1] for line in lines])
+        return _read(groups[0][0], lines)
     parts: list[Stretch] = []
     places: list[int] = []
     for known, indices in groups:
-        part = _read(known, [lines[index][1] for index in indices])
+        part = _read(known, [lines[index] for index in indices])
         if part is None:
             return None
         parts.append(part)
@@ -54,10 +55,10 @@ def stretch_of(lines: list[Known]) -> Stretch | None:
     )
 
 
-def _groups(lines: list[Known]) -> list[tuple[Places | Loose, list[int]]]:
-    """Lines that are read by the same rule; outlines of few lines are read by their common skeleton."""
-    groups: dict[int, tuple[Places | Loose, list[int]]] = {}
-    newest: Places | Loose | None = None
+def _groups(lines: list[Known]) -> list[tuple[Places | AnyWidth, list[int]]]:
+    """Lines that are read by the same rule; outlines of few lines are read by their common shape."""
+    groups: dict[int, tuple[Places | AnyWidth, list[int]]] = {}
+    newest: Places | AnyWidth | None = None
     places: list[int] = []
     for index, line in enumerate(lines):
         known = line[0]
@@ -77,19 +78,24 @@ def _ordered(values: list[T], order: list[int]) -> list[T]:
     return [values[index] for index in order]
 
 
-def _read(known: Places | Loose, raws: list[bytes]) -> Stretch | None:
+def _read(known: Places | AnyWidth, lines: list[Known]) -> Stretch | None:
     bulk = known.bulk
     assert bulk is not None
+    raws = [line[1] for line in lines]
+    heads: FloatArray
     if isinstance(known, Places):
-        heads: FloatArray | None = read_numbers(bulk.heads, raws)
+        heads = read_numbers(bulk.heads, raws)
         values: list[RawValues] | list[RowValues] = [RawValues(known.columns, raw) for raw in raws]
     else:
-        heads = known.reader.read(raws)
-        if heads is None:
+        rows = [known.numbers(line[1]) if line[4] is None else line[4] for line in lines]
+        if None in rows:
             return None
-        matrix = heads[:, len(bulk.heads) :]
+        numbers = np.array(rows, np.float64)
+        heads = numbers[:, known.heads]
+        if not np.isfinite(heads).all():
+            return None
+        matrix = numbers[:, known.fields]
         values = [RowValues(known.template.keys, matrix, row) for row in range(len(raws))]
-    assert heads is not None
     begun = _prefixes(bulk, raws)
     if begun is None:
         return None

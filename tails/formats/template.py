@@ -19,12 +19,13 @@ _NUMBER = (
     MICROSOFT + r"|(?>[-+]?(?:\d+\.?\d*|\.\d+)(?:,\d{3}(?!\d)(?:\.\d+)?)*(?:[eE][-+]?\d+)?)"
     r"|[-+]?[nN][aA][nN]|[-+]?[iI](?:nf(?:inity)?|NF)|None|null|[nN]/[aA]|NA|--?(?![\w.-])"
 )
-_VALUE = f"({_NUMBER})"
-_MULTIPLIED = f"((?:{_NUMBER})[{''.join(MULTIPLIERS)}])"  # 43.1K
+VALUE = f"({_NUMBER})"
+MULTIPLIED = f"((?:{_NUMBER})[{''.join(MULTIPLIERS)}])"  # 43.1K
 _DURATION = re.compile(r"(?:\d+ ?[a-z]{1,7}\b,? ?|\d+[dhms])+(?<! )")  # 1h 2m, 3d4h12m
-_CLOCK = r"(?>(?:\d+ days?,? ?)?[\d:]+(?:[.,]\d+)?)"
+# What is not read must not be a number either: a line with one there has another shape.
+_CLOCK = r"(?>\d+ days?(?:,? ?\d+(?::\d+)+(?:[.,]\d+)?)?|\d+(?::\d+)+(?:[.,]\d+)?)"
 _DATE = r"\d{4}-\d\d-\d\d"
-_WORD = r"(?>[\w.]+)"
+_WORD = r"(?>(?!(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))[\w.]+)"
 _HEADS = 5  # step, total, epoch, epochs, rank
 _SPACES = re.compile(r"\s+")
 _RANK_DIGITS = re.compile(r"(?<=rank)([-_ ]?)\d+")
@@ -116,11 +117,12 @@ class Template:
             if slot < 0:
                 parts.append(_unread(text[start:end]))
             else:
-                parts.append(_MULTIPLIED if text[end - 1] in MULTIPLIERS else _VALUE)
+                parts.append(MULTIPLIED if text[end - 1] in MULTIPLIERS else VALUE)
                 groups[slot], last = count, (start, end)
                 count += 1
             at = end
         parts.append(_literal(text[at:].rstrip()))
+        self.parts = tuple(parts)  # patterns of words, and between them `VALUE`, `MULTIPLIED` or what is not read
         self.regex = re.compile("".join(parts) + r"\s*")
         self._fullmatch = self.regex.fullmatch
         heads_at = [groups.get(slot, -1) for slot in range(_HEADS)]

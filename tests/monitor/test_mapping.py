@@ -54,6 +54,11 @@ from trainmon.monitor.signals import BY_ID
         ("tot_loss", "loss.train", 1.0),
         ("actor/ppo_kl", "policy.kl", 1.0),
         ("loss scale", "optim.loss_scale", 1.0),
+        ("LossPi", "loss.train", 1.0),
+        ("LossV", "loss.aux{name=v}", 1.0),
+        ("LossQ", "loss.aux{name=q}", 1.0),
+        ("AverageEpRet", "reward.mean", 1.0),
+        ("actor_lr", "optim.lr", 1.0),
     ],
 )
 def test_the_keys_that_trainers_write(raw: str, signal: str, scale: float) -> None:

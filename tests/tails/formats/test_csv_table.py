@@ -25,6 +25,19 @@ def test_delimiters(delimiter: str) -> None:
     assert [row[2:4] for row in rows_of(parsed)] == [(13, 2), (26, 3)]
 
 
+def test_single_quotes_around_names_and_values() -> None:
+    text = "'step','loss','note'\n'1','10.5','it''s'\n'2','9.25','x'\n"
+    assert CsvTable.sniff(text.encode()) > 0.8
+    parsed = read(text)
+    assert (steps(parsed), column(parsed, "loss")) == ([1.0, 2.0], [10.5, 9.25])
+
+
+def test_percentages_are_told_in_the_name_of_their_column() -> None:
+    parsed = read("step,loss,mfu,acc\n1,10.5,41.5%,\n2,9.25,42%,50%\n3,9.0,nan,51%\n")
+    assert column(parsed, "mfu (%)")[:2] == [41.5, 42.0]
+    assert column(parsed, "acc (%)") == [50.0, 51.0]
+
+
 def test_decimal_comma() -> None:
     assert column(read("step;loss\n1;3,5\n2;2,25\n"), "loss") == [3.5, 2.25]
 

@@ -8,14 +8,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from trainmon.tails.formats.raw_values import Columns, RawValues
+from trainmon.tails.formats.raw_values import Columns, RawValues, RowValues
 from trainmon.tails.formats.said_again import is_same
-from trainmon.tails.formats.skeleton import RowValues
 from trainmon.tails.formats.stdout import Stdout
 
 NAMES = ("loss", "lr")
 COLUMNS = Columns(NAMES, b"[0] loss 0.00 at 0 lr 0e-0", [(9, 13), (22, 26)])
-MATRIX = np.array([[2.5, 1e-4], [2.5, 1e-4], [2.5, 2e-4], [-0.0, 1e-4], [0.0, 1e-4]])
+MATRIX = np.array([[2.5, 1e-4], [2.5, 1e-4], [2.5, 2e-4], [-0.0, 1e-4], [0.0, 1e-4], [np.nan, 1e-4], [-np.nan, 1e-4]])
 LINES = (b"[0] loss 2.50 at 1 lr 1e-4", b"[1] loss 2.50 at 2 lr 1e-4", b"[1] loss 2.50 at 2 lr 2e-4")
 RECORDS: list[Mapping[str, float | None]] = [
     *(RawValues(COLUMNS, line) for line in LINES),

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmon.tails.formats.skeleton import Skeleton, skeletons
+from trainmon.tails.formats.any_width import AnyWidth
+from trainmon.tails.formats.flat import shape_of
+from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.stdout import Stdout
+from trainmon.tails.formats.template import Template
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.prefix_times import PrefixTimes
 from trainmon.tails.record import Parsed
@@ -116,36 +119,109 @@ def test_together_as_one_by_one(seed: int, prefixes: list[str], bodies: list[str
     assert read(data, at_once) == read(data, 1)
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 10**17), st.integers(0, 10**17), st.integers(0, 330), st.integers(0, 20)),
-        min_size=1,
-        max_size=20,
+ODD = (
+    *("nan", "NaN", "-nan", "inf", "-inf", "Inf", "+inf", "INF", "iNF", "InF", "infinity", "Infinity", "INFINITY"),
+    *(
+        "None",
+        "null",
+        "N/A",
+        "NA",
+        "-",
+        "--",
+        "7.",
+        ".5",
+        "-.5",
+        "1e400",
+        "12.5K",
+        "3M",
+        "1.5.2",
+        "1_000",
+        "5-",
+        "0x1f",
     ),
-    st.sampled_from([b"a %d.%d b %d", b"x=%d.%de-%d y", b"x=-%d.%de+%d", b"%d .%d;%d"]),
+    *("1e", "1e+", "2.5ms", "1.#QNAN", "-1.#IND00", "1,23", "1,2345", "12:30:11", "2 days, 1:02:03", "1h 2m"),
 )
-def test_numbers_of_any_width_are_those_of_float(rows_: list[tuple[int, int, int, int]], form: bytes) -> None:
-    lines = [form % row[:3] for row in rows_]
-    spans = {
-        b"a %d.%d b %d": lambda a, b, c: [(2, a + b + 3), (a + b + 6, a + b + c + 6)],
-        b"x=%d.%de-%d y": lambda a, b, c: [(2, a + b + c + 5)],
-        b"x=-%d.%de+%d": lambda a, b, c: [(2, a + b + c + 6)],
-        b"%d .%d;%d": lambda a, b, c: [(0, a), (a + 1, a + b + 2), (a + b + 3, a + b + c + 3)],
-    }[form]
-    widths = [[len(str(number)) for number in row[:3]] for row in rows_]
-    cells = [spans(*width) for width in widths]
-    found = Skeleton(lines[0], cells[0]).read(lines)
-    assert found is not None
-    expected = [[float(line[start:end]) for start, end in own] for line, own in zip(lines, cells, strict=True)]
-    assert found.tolist() == expected
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False).map(repr),
+    st.tuples(st.floats(-1e9, 1e9), st.integers(0, 12)).map(lambda pair: f"{pair[0]:.{pair[1]}f}"),
+    st.tuples(st.floats(allow_nan=False), st.integers(0, 20)).map(lambda pair: f"{pair[0]:+.{pair[1]}E}"),
+    st.integers(-(10**20), 10**20).map(str),
+    st.integers(0, 10**15).map("{:,}".format),
+    st.floats(0, 1e9).map("{:,.2f}".format),
+    st.sampled_from(ODD),
+)
+# The words around values: blanks, units, what a number could run into, digits in a name, several on one key.
+WORDS = (
+    "step 3 | loss {} | lr {} | grad norm {} |",
+    "step: 3/9000 loss={},lr={},tok/s={}",
+    "step 3 | loss {}ms | mfu {}% | eps {}examples/s",
+    "step 3 loss_1 {} loss_2 {} top-5 acc {}",
+    "iteration   3/ 100 | loss: {} | betas: {},{} | x",
+    "step 3 [loss {}] (lr {}) acc {}.",
+    "step 3 loss {}e lr {}E acc {}-x",
+    "{} step 3 loss {} lr {}",
+)
 
 
-def test_a_line_of_another_skeleton_is_not_read() -> None:
-    assert Skeleton(b"a 1.5", [(2, 5)]).read([b"a 2.5", b"a 2.5 3"]) is None
-    with pytest.raises(ValueError, match="nan"):
-        Skeleton(b"a nan", [(2, 5)])
-    assert skeletons(b"") == [b""]
+@settings(max_examples=150, deadline=None)
+@given(
+    words=st.sampled_from(WORDS),
+    first=st.lists(NUMBERS, min_size=3, max_size=3),
+    lines=st.lists(st.lists(NUMBERS, min_size=3, max_size=3), max_size=12),
+)
+def test_numbers_of_any_width_are_those_of_the_template(words: str, first: list[str], lines: list[list[str]]) -> None:
+    shape = shape_of(line := Line(words.format(*first), 0, 1), needs_step=True)
+    if shape is None:
+        return
+    template = Template(line.text, shape, "generic")
+    commas = frozenset(at for at, raw in enumerate(template.match(line.text) or ()) if "," in raw)
+    if not AnyWidth.may_read(template):
+        return
+    quick = AnyWidth(template, b"", None, commas)
+    for values in (first, *lines):
+        text = words.format(*values)
+        found, reading = quick.numbers(text.encode()), template.read(text)
+        if found is None:
+            continue
+        assert reading is not None
+        assert repr(found[template.head_groups[0]]) == repr(reading.step)
+        numbers = [found[at] for at in template.field_groups]
+        assert repr(dict(zip(template.keys, numbers, strict=True))) == repr(reading.values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 1 << 20),
+    words=st.sampled_from(WORDS),
+    prefix=st.sampled_from(PREFIXES),
+    at_once=st.sampled_from([9, 50, 400]),
+    values=st.lists(NUMBERS, min_size=8, max_size=40),
+)
+def test_lines_of_any_numbers_are_read_together_as_one_by_one(
+    seed: int, words: str, prefix: str, at_once: int, values: list[str]
+) -> None:
+    rng = random.Random(seed)
+    body = words.replace("step 3", "step {step}").replace("step: 3/", "step: {step}/").replace(" 3/ ", "{step:8d}/ ")
+    body = body.replace("%", "%%").replace("{}", "%s")
+    bodies = [body % tuple(rng.choices(values, k=3)) for _ in range(40)]
+    data = log(seed, 200, [prefix], bodies, 1)
+    assert read(data, at_once) == read(data, 1)
+
+
+def test_lines_of_ever_new_widths_are_matched_once_each() -> None:
+    """Their shape is learned from the first few; no outline, template or expression is made for each."""
+    rng = random.Random(5)
+    body = "step {} | loss {:.4g} | lr {:.3g} | grad norm {:.5g} | tokens {:,}"
+    lines = [
+        body.format(step, *(rng.lognormvariate(0, 6) for _ in range(3)), rng.randrange(10**9)).encode() + b"\n"
+        for step in range(1, 501)
+    ]
+    reader = Stdout("log")
+    parsed = reader.feed(b"".join(lines), 0, 1)
+    assert parsed.records + reader.finish().records == 500
+    assert len(reader._sink.templates._all) == 1
+    assert len(reader._outlines.places) <= 2 + 500 // 24
+    assert len(reader._outlines.loose) == 1
 
 
 @pytest.mark.parametrize("prefix", PREFIXES[1:])
