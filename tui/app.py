@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 FRAME_S = 0.1
 SLOW_FRAME_S = 1.0  # with --low-bandwidth
 _TICK_S = 1.0
+_KEY_FIRST_S = 0.03  # news wait so long, and again, while an answer to a key is drawn
+_LATEST_S = 0.5  # but no longer than this
 _MOST_ASKED = 64  # files of a run that are asked after: ranks write together
 _AWAITED_S = 60.0  # what has not come by then is missing
 _STILL_S = 1.7  # a screen that was drawn so lately shows the ages nearly as they are
@@ -170,9 +172,12 @@ class TrainmonApp(OpeningApp):
         self.loading = self._loading()
         return self._recalled(self.memory.state)
 
+    def on_load(self) -> None:
+        """Before the terminal is taken: from then on each signal must give it back."""
+        self._leave_on_signals()
+
     def on_mount(self) -> None:
         """The two timers."""
-        self._leave_on_signals()
         if self.when_painted is not None:
             self.screen.call_after_refresh(self.when_painted)
         for problem in (self.memory.problem, *self.key_map.problems):
@@ -239,15 +244,22 @@ class TrainmonApp(OpeningApp):
             self.call_later(self._poll_soon)
 
     def _poll_soon(self) -> None:
-        """Polls now, or when the last drawing is `frame_s` old."""
+        """Polls now, or when the last drawing is `frame_s` old and a key that was pressed is answered."""
         if self._is_due:
             return
-        wait_s = self._polled_s + self.frame_s - self.clock.monotonic()
+        since_s = self.clock.monotonic() - self._polled_s
+        wait_s = self.frame_s - since_s
+        if KEYS.is_asked and since_s < _LATEST_S:
+            wait_s = max(wait_s, _KEY_FIRST_S)
         if wait_s <= 0:
             self.poll()
         else:
             self._is_due = True
-            call_after(self, wait_s, self.poll)
+            call_after(self, wait_s, self._poll_due)
+
+    def _poll_due(self) -> None:
+        self._is_due = False
+        self._poll_soon()
 
     def poll(self) -> None:
         """Draws the newest snapshot, if it is another than the one on the screen."""

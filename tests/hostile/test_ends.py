@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.terminal import Terminal
 
 SLOW = "import pathlib, time\npathlib.Path({ready!r}).touch()\ntime.sleep(60)\n"
 STARTED_S = 60.0
@@ -52,6 +53,26 @@ def test_a_signal_while_it_is_loaded_leaves_no_traceback(tmp_path: Path, module:
     out, errors = process.communicate(timeout=30)
     assert process.returncode in (-number, 128 + number)
     assert (out, errors.strip()) == ("", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.1])
+def test_a_signal_as_soon_as_the_terminal_is_taken_gives_it_back(
+    tmp_path: Path, number: signal.Signals, after_s: float
+) -> None:
+    log = tmp_path / "a.jsonl"
+    log.write_text('{"step": 1, "loss": 2.0}\n')
+    with Terminal([sys.executable, "-m", "trainmon", "watch", str(log)], environment=environment(tmp_path)) as terminal:
+        until = time.monotonic() + STARTED_S
+        while terminal.settings == terminal.settings_before:
+            assert time.monotonic() < until
+            terminal.read_for(0.002)
+        terminal.read_for(after_s)
+        terminal.signal(number)
+        assert terminal.wait_exit() == 128 + number
+        assert terminal.modes_left_on() == set()
+        assert terminal.settings == terminal.settings_before
+        assert b"Traceback" not in terminal.output
 
 
 def in_group(group: int) -> set[int]:
