@@ -168,6 +168,7 @@ class Reader(threading.Thread):
 
     def _round(self) -> None:
         while not self._inbox.empty():
+            KEYS.give()  # a file that is new is looked into for its preview
             self._inbox.get()()
         self._sort_what_is_new()
         for path in self.watcher.wait(0.0 if self._backlog else _IDLE_S):
