@@ -121,25 +121,8 @@ def test_together_as_one_by_one(seed: int, prefixes: list[str], bodies: list[str
 
 ODD = (
     *("nan", "NaN", "-nan", "inf", "-inf", "Inf", "+inf", "INF", "iNF", "InF", "infinity", "Infinity", "INFINITY"),
-    *(
-        "None",
-        "null",
-        "N/A",
-        "NA",
-        "-",
-        "--",
-        "7.",
-        ".5",
-        "-.5",
-        "1e400",
-        "12.5K",
-        "3M",
-        "1.5.2",
-        "1_000",
-        "5-",
-        "0x1f",
-    ),
-    *("1e", "1e+", "2.5ms", "1.#QNAN", "-1.#IND00", "1,23", "1,2345", "12:30:11", "2 days, 1:02:03", "1h 2m"),
+    *("None", "null", "N/A", "NA", "-", "--", "7.", ".5", "-.5", "1e400", "12.5K", "3M", "1.5.2", "1_000", "5-"),
+    *("0x1f", "1e", "1e+", "2.5ms", "1.#QNAN", "-1.#IND00", "1,23", "1,2345", "12:30:11", "2 days, 1:02:03", "1h 2m"),
 )
 NUMBERS = st.one_of(
     st.floats(allow_nan=False).map(repr),
@@ -189,7 +172,7 @@ def test_numbers_of_any_width_are_those_of_the_template(words: str, first: list[
         assert repr(dict(zip(template.keys, numbers, strict=True))) == repr(reading.values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 1 << 20),
     words=st.sampled_from(WORDS),
@@ -250,3 +233,14 @@ def test_a_clock_out_of_range_is_read_alone() -> None:
     assert times is not None
     assert times.read([b"2025-03-02 11:00:78 step: 5"]) is None
     assert times.read([b"2025-03-32 11:00:58 step: 5"]) is None
+
+
+@pytest.mark.parametrize("odd", ["12:30:11", "1.5.2", "0x1f", "2 days, 1:02:03"])
+def test_a_line_with_what_is_no_number_hides_none_in_the_lines_behind_it(odd: str) -> None:
+    """The shape of the one line is not that of the others, although words alone are the same."""
+    said = ["1.25", odd, "2.5", "3", "12", "1e-3"]
+    data = "".join(f"step {step} | loss 2.5 | grad norm {text} |\n" for step, text in enumerate(said, 1)).encode()
+    reader = Stdout("log")
+    parts = [reader.feed(data, 0, 1), reader.finish()]
+    found = [float(one) for part in parts for block in part.blocks for one in block.columns["grad norm"] if one == one]
+    assert found == [1.25, 2.5, 3.0, 12.0, 0.001]
