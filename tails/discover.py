@@ -11,7 +11,7 @@ from trainmon.tails.continued import Continuations
 from trainmon.tails.grouping import Group, group
 from trainmon.tails.inherited import SETTINGS_NAME, settings_above
 from trainmon.tails.jobs import JobSource, LocalJobPlaces, chained_groups, job_groups
-from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log
+from trainmon.tails.looks import PATTERNS, Doubt, Look, Role, look_at_name, looks_like_log, unpacker_of
 from trainmon.tails.naming import name_runs
 from trainmon.tails.opening import explain, show
 from trainmon.tails.probe import silence, silent_mount
@@ -88,6 +88,7 @@ class _Search:
         self.places: list[str] = []
         self.folders = 0
         self.entries = 0
+        self.packed: list[str] = []
         self.has_stdin = False
         self.above: dict[Path, Path | None] = {}
         self.elsewhere: list[Target] = []
@@ -219,12 +220,16 @@ class _Search:
             self.problems.append(f"{show(target.text)}: no such directory; check the spelling")
             return
         before = self.entries
+        self.packed.clear()
         runs = group(self._scanned(target.path))
         self.groups += [(target.text, run) for run in runs]
         if not runs:
+            advice = "; name a log file, or the directory that holds the runs"
+            if self.packed:
+                advice = f", but compressed ones, which are not read as they are: {read_packed(self.packed, path)}"
             self.problems.append(
                 f"{show(target.text)}: no training logs in or below this directory"
-                f" ({self.entries - before} files looked at); name a log file, or the directory that holds the runs"
+                f" ({self.entries - before} files looked at){advice}"
             )
 
     def _take_glob(self, target: Target) -> None:
@@ -284,6 +289,7 @@ class _Search:
         self.problems += scan.problems
         self.folders += scan.folders
         self.entries += scan.entries
+        self.packed += scan.packed
         self.places.append(path)
         return folder
 
@@ -342,3 +348,14 @@ class _Search:
             f"looked below {places} ({self.folders} directories, {self.entries} files) for files that hold numbers of a"
             f" training: {PATTERNS}"
         )
+
+
+def read_packed(paths: Sequence[str], folder: str) -> str:
+    """How the first of some compressed logs below `folder` is read.
+
+    >>> read_packed(["/runs/a/metrics.jsonl.gz", "/runs/b/metrics.jsonl.gz"], "/runs")
+    'a/metrics.jsonl.gz and 1 more; unpack them, or: zcat FILE | trainmon watch -'
+    """
+    tool = unpacker_of(os.path.basename(paths[0]))  # noqa: PTH119
+    more, them = (f" and {len(paths) - 1:,} more", "them") if len(paths) > 1 else ("", "it")
+    return f"{show(os.path.relpath(paths[0], folder))}{more}; unpack {them}, or: {tool} FILE | trainmon watch -"

@@ -63,6 +63,7 @@ _RANK = lazy(rf"(?:^|[._-])(?:(?:global|local)[._-]?)?(?:{_RANK_WORDS})[._-]?\d+
 RANK_FOLDER = lazy(rf"(?:(?:global|local)[._-]?)?(?:{_RANK_WORDS})[._-]?\d{{1,6}}", re.IGNORECASE)
 _NUMBERED = lazy(r"((?:.+\.)?(?:log|out|err|stdout|stderr))\.(\d{1,4})")  # of a rank, or a part that was rotated
 _BATCH_SYSTEM = lazy(r"(.+)\.([oe])\d{2,}")  # PBS and SGE: name.o123, name.e123
+_UNPACKERS = {"gz": "zcat", "zst": "zstdcat", "xz": "xzcat", "bz2": "bzcat"}
 _SPLIT = lazy(r"[._\- ]+")
 _COMMON = frozenset(
     {"train", "training", "trainer", "pretrain", "finetune", "main", "run", "all", "nohup", "screen"}
@@ -129,6 +130,18 @@ def numbered_name(name: str) -> tuple[str, int] | None:
     """
     match = _NUMBERED.fullmatch(name.lower())
     return (name[: match.end(1)], int(match[2])) if match else None
+
+
+def unpacker_of(name: str) -> str:
+    """The command that gives the text of a compressed log of that name; "" for names of anything else.
+
+    >>> unpacker_of("metrics.jsonl.gz"), unpacker_of("train.log.zst"), unpacker_of("weights.bin.gz")
+    ('zcat', 'zstdcat', '')
+    """
+    stem, _, ending = name.rpartition(".")
+    tool = _UNPACKERS.get(ending.lower(), "")
+    look = look_at_name(stem) if tool and stem else None
+    return tool if look is not None and look.role != "config" and "." in stem else ""
 
 
 def _key(stem: str) -> str:

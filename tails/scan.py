@@ -12,7 +12,7 @@ from typing import Protocol
 
 from trainmon.tails.fstype import Mount, read_mounts
 from trainmon.tails.lazy_pattern import lazy
-from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log
+from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log, unpacker_of
 from trainmon.tails.opening import explain, show
 from trainmon.tails.probe import silence, silent_mount
 from trainmon.tails.quick_dataclass import dataclass
@@ -174,6 +174,7 @@ class Scan:
         self.problems: list[str] = []
         self.folders = 0
         self.entries = 0
+        self.packed: list[str] = []  # logs by their names, in directories without others, that are compressed
         self._denied = 0
         self._visited: set[tuple[int, int]] = set()
         self._known: set[tuple[int, int]] = set()
@@ -226,6 +227,8 @@ class Scan:
             elif look := (_METRIC_LOOK if folder.is_store else look_at_name(entry.name)):
                 self._add(folder, entry, look, identity[0], doubtful)
         self._settle(folder, doubtful)
+        if not folder.files:  # else they are older parts of what lies here
+            self.packed += [entry.path for entry in entries if unpacker_of(entry.name)]
         folder.files.sort(key=lambda found: found.path)
 
     def _is_silent(self, entry: Child) -> bool:

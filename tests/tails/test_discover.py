@@ -333,3 +333,20 @@ def test_a_pattern_in_a_directory_that_may_not_be_read_says_so(tmp_path: Path, p
         os.seteuid(before)
     assert f"{tmp_path}/shut: permission denied; ask its owner" in problem
     assert "nothing matches" in other
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"), [("metrics.jsonl.gz", "zcat"), ("train.log.zst", "zstdcat"), ("a.csv.xz", "xzcat")]
+)
+def test_a_compressed_log_alone_is_named_with_what_reads_it(tmp_path: Path, name: str, tool: str) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / name).write_bytes(b"packed")
+    (tmp_path / "weights.bin.gz").write_bytes(b"packed")
+    [problem] = discover([str(tmp_path)], tmp_path).problems
+    assert f"compressed ones, which are not read as they are: old/{name}; unpack it, or: {tool} FILE" in problem
+
+
+def test_compressed_parts_of_a_log_that_is_read_are_not_named(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step 1 loss 2.5\nstep 2 loss 2.4\n")
+    (tmp_path / "train.log.1.gz").write_bytes(b"packed")
+    assert discover([str(tmp_path)], tmp_path).problems == ()
