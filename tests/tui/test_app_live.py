@@ -13,6 +13,8 @@ from tests.tui.driver import StillClock, change_run, grown, running, source_of, 
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import FleetSnapshot
+from trainmon.tails.give_way import GiveWay
+from trainmon.tui import app as app_module
 from trainmon.tui import keys
 from trainmon.tui.app import TrainmonApp
 from trainmon.tui.glyphs import UNICODE
@@ -195,3 +197,28 @@ async def test_the_age_is_that_of_the_newest_byte_also_before_it_is_read() -> No
         assert ages["olmo-7b-lr-hot"] >= 40.0
         line = next(line for line in text_of(app).splitlines() if "llama-1b-base" in line)
         assert line.rstrip().endswith(" 2s")
+
+
+async def test_news_wait_until_a_key_is_answered_but_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = StillClock()
+    way = GiveWay(clock)
+    monkeypatch.setattr(app_module, "KEYS", way)
+    source = _Written(sample.fleet())
+    app = TrainmonApp(source, clock=clock, look=Look(UNICODE))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        shown = app.fleet
+        clock.now += 0.2
+        way.ask()
+        source.snapshot = FleetSnapshot(shown.runs[:2])
+        app._poll_soon()
+        await pilot.pause()
+        assert app.fleet is shown
+        way.done()
+        await pilot.pause(0.2)
+        assert app.fleet is source.snapshot
+        clock.now += 0.6
+        way.ask()
+        source.snapshot = shown
+        app._poll_soon()
+        assert app.fleet is shown
