@@ -74,7 +74,7 @@ def test_a_clip_rate_that_rose_names_the_threshold_that_fits() -> None:
     ]
     told = advised([Line(fact=("clip_threshold", 1.0)), *map(healthy, range(1, 600)), *clipped])
     (line,) = [line for line in told if line.startswith("If the norms since step ")]
-    assert line.endswith("are sound: a clip threshold of 1.2, now 1, would again clip one step in ten")
+    assert line.endswith("are sound: a clip threshold of 1.2 (now 1) would again clip one step in ten")
 
 
 def test_without_a_checkpoint_nothing_is_said_of_data() -> None:
