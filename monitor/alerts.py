@@ -306,9 +306,10 @@ def _title(episodes: Sequence[Episode]) -> str:
     others = dict.fromkeys(_plain(episode.signal) for episode in ordered[1:])
     others.pop(_plain(lead.signal), None)
     first_step = min(episode.first_step for episode in episodes)
-    text = (
-        f"{_plain(lead.signal)}: {_KIND_WORDS.get(lead.kind, lead.kind.replace('_', ' '))} at step {first_step:,.15g}"
-    )
+    kind = _KIND_WORDS.get(lead.kind, lead.kind.replace("_", " "))
+    if lead.kind == "drift" and lead.severity is Severity.FAIL:
+        kind = "divergence"
+    text = f"{_plain(lead.signal)}: {kind} at step {first_step:,.15g}"
     if others:
         text += f", with {', '.join(others)}"
     return text

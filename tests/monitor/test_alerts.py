@@ -267,3 +267,11 @@ def test_the_end_of_a_job_belongs_to_the_fault_it_died_of() -> None:
     assert story_of_end(book.episodes(), 0, 1500.0) is None
     assert story_of_end(book.episodes(), 1, 1003.0) is None
     assert early.incident != late.incident
+
+
+@pytest.mark.parametrize(("severity", "word"), [(Severity.WARN, "drift"), (Severity.FAIL, "divergence")])
+def test_a_drift_that_is_a_fail_is_called_divergence(severity: Severity, word: str) -> None:
+    book = AlertBook()
+    book.apply("loss.drift", Finding("open", "drift", LOSS, severity, 900.0, 4.0, 900, "log", 0, first_step=400.0))
+    [incident] = incidents(book.episodes())
+    assert incident.title == f"training loss: {word} at step 400"
