@@ -98,11 +98,18 @@ class Column:
         high = (self._high or self._values).view()
         ends = np.append(firsts[1:], len(values)) - 1
         tails = self.tails[ends]
-        totals = np.add.reduceat(values * counts, firsts) / np.add.reduceat(counts, firsts)
-        single = ends == firsts
-        self._values = Growable(np.where(single, values[firsts], totals), room)
-        self._low = Growable(np.minimum.reduceat(low, firsts), room)
-        self._high = Growable(np.maximum.reduceat(high, firsts), room)
+        middles, lows, highs = values[firsts], low[firsts], high[firsts]
+        # The newest points stay as they are, and the oldest were merged before: only those between are worked on.
+        merged = np.flatnonzero(ends != firsts)
+        if len(merged):
+            bins = slice(int(merged[0]), int(merged[-1]) + 1)
+            begin, end = int(firsts[bins.start]), int(ends[bins.stop - 1]) + 1
+            at, counted = firsts[bins] - begin, counts[begin:end]
+            totals = np.add.reduceat(values[begin:end] * counted, at) / np.add.reduceat(counted, at)
+            middles[bins] = np.where(ends[bins] == firsts[bins], middles[bins], totals)
+            lows[bins] = np.minimum.reduceat(low[begin:end], at)
+            highs[bins] = np.maximum.reduceat(high[begin:end], at)
+        self._values, self._low, self._high = Growable(middles, room), Growable(lows, room), Growable(highs, room)
         self._tails = Growable(tails, room)
         self.axis = axis
         self._view = None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from trainmon.monitor.detectors.base import CheckView, Detector
-from trainmon.monitor.detectors.common import number_fact, numbers, result
+from trainmon.monitor.detectors.common import finite, number_fact, result
 from trainmon.monitor.detectors.recipes import critical_batch_tokens, recipe_batch_tokens
 from trainmon.monitor.finding import CheckResult, Finding, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -38,13 +38,13 @@ class BatchRatio(Detector):
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Keeps the newest batch and the first and last loss."""
         for name in self.signals:
-            values = numbers(frame, SignalKey(name)).values
-            if values:
-                self.last[name] = values[-1]
-        values = numbers(frame, LOSS).values
-        if values:
-            self.first_loss = values[0] if self.first_loss is None else self.first_loss
-            self.last_loss = values[-1]
+            values = finite(frame, SignalKey(name)).values
+            if len(values):
+                self.last[name] = float(values[-1])
+        values = finite(frame, LOSS).values
+        if len(values):
+            self.first_loss = float(values[0]) if self.first_loss is None else self.first_loss
+            self.last_loss = float(values[-1])
         return ()
 
     def tokens(self) -> float | None:

@@ -124,7 +124,7 @@ class ClipRate(Detector):
         rates = self.share.extend(own.values > self.clip) if self.has_norm else own.values
         self.onset.feed(own.values if self.has_norm else rates)
         self.seen = self.count
-        self._schedule(np.array(self.lr.at(own.rows.tolist())))
+        self._schedule(self.lr.at_all(own.rows))
         self._last_step = float(own.steps[-1])
         at = 0
         for change, explains_all in [*sorted(self._changes(own.rows).items()), (len(rates), False)]:

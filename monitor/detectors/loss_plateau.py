@@ -147,14 +147,28 @@ def _flat_from(steps: FloatArray, u: FloatArray, least: float) -> int | None:
     n = len(steps)
     # A bend makes the error of a slope large, and a fall and a rise cancel: every part must be at the level.
     apart = np.abs(u - median(u[-MIN_FLAT:]))
+    is_near = apart <= NEAR
+    near = [0, *np.cumsum(is_near).tolist()]  # of the first so many
     for start in range(MIN_BEFORE, n - MIN_FLAT, max(1, n // 64)):
-        begin = start + int(np.argmax(apart[start:] <= NEAR))
+        begin = start + int(np.argmax(is_near[start:]))
         if steps[-1] - steps[begin] < least:
             return None
-        is_level = all(median(part) <= NEAR for part in np.array_split(apart[begin:], PARTS))
-        if is_level and slope_test(steps[begin:], u[begin:]).t > -3.0:
+        if _is_level(apart, near, begin) and slope_test(steps[begin:], u[begin:]).t > -3.0:
             return begin
     return None
+
+
+def _is_level(apart: FloatArray, near: list[int], begin: int) -> bool:
+    """Whether the median of each of PARTS parts (`np.array_split`) of `apart[begin:]` is near: mostly, counts tell."""
+    size, longer = divmod(len(apart) - begin, PARTS)
+    at = begin
+    for part in range(PARTS):
+        end = at + size + (part < longer)
+        counted, half = 2 * (near[end] - near[at]), end - at
+        if counted < half or (counted == half and median(apart[at:end]) > NEAR):
+            return False
+        at = end
+    return True
 
 
 def _grown(held: Plateau, step: float) -> float:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.tails.record import FloatArray, IntArray
 
 
 class Newest:
@@ -21,7 +22,7 @@ class Newest:
         self.key = key
         self._before = math.nan
         self.now = math.nan
-        self._column: np.ndarray[tuple[int], np.dtype[np.float64]] | None = None
+        self._column: FloatArray | None = None
 
     def feed(self, frame: Frame) -> None:
         """Takes the next frame."""
@@ -39,12 +40,19 @@ class Newest:
 
     def at(self, rows: list[int]) -> list[float]:
         """The value at each of `rows` of the newest frame; NaN before there was one."""
-        if self._column is None:
-            return [self._before] * len(rows)
-        finite = np.flatnonzero(np.isfinite(self._column))
-        if not len(finite):
-            return [self._before] * len(rows)
-        behind = np.searchsorted(finite, rows, side="right") - 1
-        values = np.where(behind >= 0, self._column[finite[np.maximum(behind, 0)]], self._before)
-        found: list[float] = values.tolist()
+        found: list[float] = self.at_all(np.array(rows, np.int64)).tolist()
         return found
+
+    def at_all(self, rows: IntArray) -> FloatArray:
+        """As `at`, (n,) -> (n,), for many."""
+        column = self._column
+        if column is None:
+            return np.full(len(rows), self._before)
+        is_finite = np.isfinite(column)
+        if is_finite.all():
+            return column[rows]
+        finite = np.flatnonzero(is_finite)
+        if not len(finite):
+            return np.full(len(rows), self._before)
+        behind = np.searchsorted(finite, rows, side="right") - 1
+        return np.where(behind >= 0, column[finite[np.maximum(behind, 0)]], self._before)
