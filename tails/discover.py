@@ -91,6 +91,7 @@ class _Search:
         self.packed: list[str] = []
         self.has_stdin = False
         self.above: dict[Path, Path | None] = {}
+        self.settings: dict[str, Path | None] = {}  # of each directory that was looked into
         self.elsewhere: list[Target] = []
         self.remote: dict[str, RemotePath] = {}
         self.named: set[str] = set()  # files that a target names
@@ -321,7 +322,7 @@ class _Search:
             return
         folder = Path(run.files[0].path).parent if run.files else Path(run.path)
         if folder not in self.above:
-            self.above[folder] = settings_above(folder)
+            self.above[folder] = settings_above(folder, self.settings)
         found, look = self.above[folder], look_at_name(SETTINGS_NAME)
         if found is not None and look is not None:
             run.files.append(Found(str(found), look))

@@ -14,30 +14,41 @@ LEVELS_UP: Final = 4  # <project>/<experiment>/<run>/<version>/metrics.csv is th
 _MAY_ANYONE_WRITE: Final = stat.S_IWOTH
 
 
-def settings_above(folder: Path) -> Path | None:
+def settings_above(folder: Path, known: dict[str, Path | None] | None = None) -> Path | None:
     """The nearest trainmon.toml in `folder` or at most `LEVELS_UP` directories above it; None when there is none.
+
+    `known`: what was found in which directory, to be given again for other folders: runs lie beside each other.
 
     Never looks into the root, the directory that holds the home directories, or a directory that anyone may write to
     (/tmp): a file there would be a stranger's word about everybody's runs.
     """
+    known = {} if known is None else known
     try:
-        place = folder.resolve()
-        if not place.is_dir():  # not there yet, or no path of this machine (host:PATH)
+        place = os.path.realpath(folder)
+        if not os.path.isdir(place):  # noqa: PTH112 - not there yet, or no path of this machine (host:PATH)
             return None
-    except (OSError, RuntimeError, ValueError):
+    except (OSError, ValueError):
         return None
-    homes = {Path("/"), Path("/home"), _home_parent()}
+    homes = {"/", "/home", str(_home_parent())}
     for _ in range(LEVELS_UP + 1):
-        if place in homes or place == place.parent:
+        if place in homes:
             return None
-        found = place / SETTINGS_NAME
-        try:
-            here = place.stat()
-            if not here.st_mode & _MAY_ANYONE_WRITE and stat.S_ISREG(found.stat().st_mode):
-                return found
-        except OSError:
-            pass  # not there, or not ours to see: go on above
-        place = place.parent
+        if place not in known:
+            known[place] = _settings_in(place)
+        if (found := known[place]) is not None:
+            return found
+        place = os.path.dirname(place)  # noqa: PTH120 - as text, since it is done for every run every few seconds
+    return None
+
+
+def _settings_in(place: str) -> Path | None:
+    found = os.path.join(place, SETTINGS_NAME)  # noqa: PTH118 - see above
+    try:
+        mode = os.stat(found).st_mode  # noqa: PTH116 - see above
+        if stat.S_ISREG(mode) and not os.stat(place).st_mode & _MAY_ANYONE_WRITE:  # noqa: PTH116 - see above
+            return Path(found)
+    except OSError:
+        pass  # not there, or not ours to see: what lies above is looked at
     return None
 
 
