@@ -17,11 +17,13 @@ from tests.monitor.detectors.synthetic import (
     ramped,
     scaled,
 )
+from trainmon.monitor.alerts import AlertBook
 from trainmon.monitor.detectors.loss_drift import LossDrift
 from trainmon.monitor.detectors.loss_shift import LossShift
 from trainmon.monitor.detectors.loss_spike import LossSpike
 from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
+from trainmon.monitor.thresholds import Thresholds
 
 QUIET = ("gaussian", "autocorrelated", "heavy")
 STEPS = {1: 3000, 10: 20_000, 100: 120_000}
@@ -151,3 +153,21 @@ def test_a_climb_that_comes_down_again_recovers_and_a_young_healthy_run_is_silen
     assert climb.recovered
     assert [e for e in run(LossDrift, [climbing(0.0)]).episodes if e.kind == "climb"] == []
     assert [e for e in run(LossDrift, [climbing(0.0006)]).episodes if e.kind == "climb"] == []
+
+
+@pytest.mark.parametrize("gap", [200, 500, 1000])
+def test_a_level_and_the_spikes_of_its_rise_are_one_story_also_the_second_time(gap: int) -> None:
+    n, second = 6000, 2700 + gap
+    index = np.arange(n, dtype=np.float64)
+    up = ((index >= 1500) & (index < 2700)) | ((index >= second) & (index < second + 1200))
+    values = (2.2 + 8.0 * (index + 21) ** -0.4) * np.exp(0.004 * np.random.default_rng(3).standard_normal(n))
+    frame = Frame(0, "log", index + 1, index, index.astype(int), {LOSS: values * np.where(up, 1.1, 1.0)})
+    book = AlertBook()
+    for check in (LossSpike, LossShift, LossDrift):
+        detector = check(Thresholds(), {})
+        for said in [*detector.update(frame), *detector.finish()]:
+            book.apply(check.id, said)
+    loud = [one for one in book.episodes() if one.severity >= Severity.WARN]
+    told = [(one.kind, one.first_step, one.what) for one in loud]
+    assert [(one.kind, one.recovered) for one in loud] == [("level_shift", True)] * 2, told
+    assert all(abs(one.first_step - first) <= 5 for one, first in zip(loud, (1501, second + 1), strict=True)), told
