@@ -38,6 +38,7 @@ while written < total:
     time.sleep(0.005)
 print(written, time.monotonic() - began)
 """
+HISTORY = 100  # records that each log holds beforehand
 _STEP_S = 0.1
 _PATIENCE_S = 60.0
 
@@ -82,7 +83,8 @@ def load(
     threading.Thread(target=count, args=(program, mark, reading), daemon=True).start()
     settled = monotonic()
     before = -1
-    while (before < 10 * runs or reading.lines != before) and monotonic() - settled < _PATIENCE_S:
+    known = (10 if command[0] == "tail" else HISTORY) * runs  # of each log; `tail` begins with its last ten lines
+    while (before < known or reading.lines != before) and monotonic() - settled < _PATIENCE_S:
         before = reading.lines  # what was there before is read
         sleep(3.0)
     cpu_before = cpu_s(program.pid)
@@ -119,7 +121,9 @@ def main() -> None:
                     log = root / f"run{number:03d}" / "metrics.jsonl"
                     log.parent.mkdir()
                     record = {"loss": 2.0, "grad_norm": 0.5, "lr": 3e-4, "mfu": 0.41}
-                    log.write_text("".join(json.dumps({"step": step, **record}) + "\n" for step in range(900, 1000)))
+                    log.write_text(
+                        "".join(json.dumps({"step": step, **record}) + "\n" for step in range(1000 - HISTORY, 1000))
+                    )
                 logs = [str(path) for path in sorted(root.glob("*/metrics.jsonl"))]
                 ours = (*TRAINMON, "watch", "--headless", "--records", str(root))
                 command, mark = (("tail", "-qF", *logs), b"{") if "tail" in name else (ours, b'"record"')
