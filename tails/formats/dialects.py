@@ -8,14 +8,17 @@ from trainmon.tails.formats.build_nanogpt import BuildNanoGpt
 from trainmon.tails.formats.catboost import CatBoost
 from trainmon.tails.formats.columns import Columns
 from trainmon.tails.formats.composer import Composer
+from trainmon.tails.formats.continued import Continued
 from trainmon.tails.formats.deepspeed import DeepSpeed
 from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.epoch_batch import EpochBatch
 from trainmon.tails.formats.espnet import EspNet
+from trainmon.tails.formats.exposition import Exposition
 from trainmon.tails.formats.fairseq import Fairseq
 from trainmon.tails.formats.generic import Generic
 from trainmon.tails.formats.ggml import Ggml
 from trainmon.tails.formats.headed import Headed
+from trainmon.tails.formats.influx import Influx
 from trainmon.tails.formats.keras import Keras
 from trainmon.tails.formats.line import Dialect
 from trainmon.tails.formats.lingua import Lingua
@@ -40,6 +43,7 @@ from trainmon.tails.formats.verl import Verl
 from trainmon.tails.formats.wenet import WeNet
 
 DIALECTS: tuple[type[Dialect], ...] = (
+    Exposition,
     OlmoCore,
     Composer,
     MlLogLine,
@@ -60,6 +64,7 @@ DIALECTS: tuple[type[Dialect], ...] = (
     EspNet,
     WeNet,
     Marian,
+    Influx,
     CatBoost,
     Triples,
     LoggableBar,
@@ -74,5 +79,6 @@ DIALECTS: tuple[type[Dialect], ...] = (
     Boxed,
     Headed,
     Numbered,
+    Continued,
     Generic,  # the net under all others
 )

@@ -49,6 +49,8 @@ class Sink:
         self.bar: Bar | None = None  # the newest frame of a training bar
         self.main_bar: Bar | None = None  # the bar that training dictionaries stand beside
         self.rest: Line | None = None  # what a bar was followed by on its line, to be read next
+        self.record_line = -1  # number of the line of the newest record
+        self.newest_keys: Mapping[str, float | None] = {}  # what that record holds
         self.templates = Templates()
         self.wide = WideShapes()
         self._builder = BlockBuilder(source)
@@ -155,6 +157,8 @@ class Sink:
             rows.append((step, time, offset, line_no, values))
             counts[dialect] += 1
         self._last = before
+        if newest is not None:
+            self.record_line, self.newest_keys = lines[-1][3], read.values[-1]
         self.dialects.update(counts)
         if rows:
             self._builder.add_rows(rows, *shape)
@@ -211,6 +215,7 @@ class Sink:
             values = {f"{key}{{rank={line.prefix.rank}}}": value for key, value in values.items()}
         self.dialects[reading.dialect] += 1
         self.has_records = True
+        self.record_line, self.newest_keys = line.line_no, values
         time, kind = self._time(reading, line)
         self._builder.add(
             values,
