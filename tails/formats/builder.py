@@ -135,13 +135,19 @@ def _columns(rows: list[Mapping[str, float | None]], nan: Mark) -> tuple[dict[st
     raw: dict[Columns, tuple[list[int], list[bytes]]] = {}
     parsed: dict[tuple[int, int], tuple[list[int], list[int], RowValues]] = {}
     read: dict[tuple[str, ...], tuple[list[int], list[list[float | None]]]] = {}
+    newest: RowValues | None = None
+    row_places: list[int] = []
+    numbers: list[int] = []
     for index, values in enumerate(rows):
         if type(values) is RawValues:
             places, lines = raw.get(values.columns) or raw.setdefault(values.columns, ([], []))
             lines.append(values.line)
         elif type(values) is RowValues:
-            group = id(values.names), id(values.matrix)  # rows of one reading share both
-            places, numbers, _ = parsed.get(group) or parsed.setdefault(group, ([], [], values))
+            if newest is None or values.matrix is not newest.matrix or values.names is not newest.names:
+                newest = values
+                group = id(values.names), id(values.matrix)  # rows of one reading share both
+                row_places, numbers, _ = parsed.get(group) or parsed.setdefault(group, ([], [], values))
+            places = row_places
             numbers.append(values.row)
         else:
             places, cells = read.setdefault(tuple(values), ([], []))

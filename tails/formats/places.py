@@ -22,7 +22,9 @@ DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LIMIT = 8192
 _PREFIX_LIMIT = 256
 _LOOSE_LIMIT = 48
-_OFTEN = 24
+_COUNTED = 5  # one line in so many is counted: no number of ranks that take turns
+_OFTEN = 8  # of so many counted as are in the window: where an outline stands is dear to learn
+_WINDOW = 128
 _BEHIND = 24  # characters behind a prefix that say where it ends
 _DIGIT = re.compile(r"\d")
 
@@ -76,6 +78,8 @@ class Outlines:
         self.places: dict[bytes, Places] = {}
         self.loose: list[AnyWidth] = []  # the newest first
         self._often: dict[int, int] = {}
+        self._since = 0  # lines since one was counted
+        self._counted = 0
         self._prefixes: dict[bytes, PrefixTimes | None] = {}
 
     def add_dull(self, outline: bytes) -> None:
@@ -133,18 +137,22 @@ class Outlines:
         """
         for one in self.loose:
             if outline.startswith(one.begin) and (numbers := one.numbers(raw)) is not None:
-                if self._is_often(outline):
+                self._since += 1
+                if self._since >= _COUNTED and self._is_often(outline):
                     self._learn(outline, raw, len(one.begin), one.template, one)
                 return one, numbers
         return None
 
     def _is_often(self, outline: bytes) -> bool:
-        """Counts an outline; whether it has come up often enough since it was learned, or forgotten."""
-        if len(self._often) > _LIMIT:
+        """Counts an outline; whether it has come up often of late."""
+        self._since = 0
+        self._counted += 1
+        if self._counted >= _WINDOW:
+            self._counted = 0
             self._often.clear()
         key = hash(outline)
         self._often[key] = count = self._often.get(key, 0) + 1
-        return count % _OFTEN == 0
+        return count == _OFTEN
 
     def _learn_loose(
         self,

@@ -203,7 +203,7 @@ def test_lines_of_ever_new_widths_are_matched_once_each() -> None:
     parsed = reader.feed(b"".join(lines), 0, 1)
     assert parsed.records + reader.finish().records == 500
     assert len(reader._sink.templates._all) == 1
-    assert len(reader._outlines.places) <= 2 + 500 // 24
+    assert not reader._outlines.places  # numbers with commas have no fixed places
     assert len(reader._outlines.loose) == 1
 
 
