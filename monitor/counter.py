@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from typing import Final
 
@@ -12,6 +13,7 @@ from trainmon.tails.record import FloatArray
 # How many of the newest steps are remembered: wide enough to know a step printed again by another worker.
 _REMEMBERED: Final = 64
 _DIFFERENCES: Final = 16
+_WIDER: Final = 1.5
 
 
 class StepCounter:
@@ -55,9 +57,9 @@ class StepCounter:
         self._recent.append(step)
 
     @property
-    def has_interval(self) -> bool:
-        """Whether there were two steps."""
-        return bool(self._widths)
+    def widths(self) -> int:
+        """How many of the last differences the interval is told from."""
+        return len(self._widths)
 
     @property
     def interval(self) -> float:
@@ -66,6 +68,14 @@ class StepCounter:
             return 1.0
         ordered = sorted(self._widths)
         return ordered[len(ordered) // 2]
+
+    def is_skipped(self, step: float) -> bool:
+        """Whether a step seems to be missing where `step` is: the newest steps lie wider apart there than elsewhere."""
+        seen = sorted(set(self._recent))
+        place = bisect_left(seen, step)
+        if not 0 < place < len(seen):
+            return False
+        return seen[place] - seen[place - 1] > _WIDER * min(self._widths, default=1.0)
 
     def has_seen(self, step: float) -> bool:
         """Whether `step` is among the newest steps."""

@@ -20,6 +20,8 @@ EPOCH: Final = SignalKey("progress.epoch")
 # Rows a few intervals back are out of order; farther back they are another place of the run.
 _NEAR_INTERVALS: Final = 8.0
 _REPEATS_TO_TELL: Final = 20
+# So many rows came late: it is how this log is written.
+_LATE_TO_TELL: Final = 3
 # A step within this share of the run is where it began, not a checkpoint of it.
 _BEGINNING: Final = 0.02
 
@@ -45,6 +47,7 @@ class Attempt:
         self.origin = np.nan
         self.aux_apart = False  # rows without a training metric have a counter of their own
         self.aux_begun = False
+        self._late = 0
         self._offset = 0.0
         self._raw_first = np.nan
         self._epoch = np.nan
@@ -114,6 +117,7 @@ class Attempt:
 
     def take_late(self, step: float) -> None:
         """Takes in one training row below the highest step."""
+        self._late += 1
         self.counter.note_late(step)
         self.rows += 1
 
@@ -131,9 +135,12 @@ class Attempt:
         return step <= self.begun + _BEGINNING * (self.counter.top - self.begun)
 
     def is_late(self, step: float) -> bool:
-        """Whether `step` was skipped and comes now: a little back, and not seen before."""
-        near = step > self.counter.top - _NEAR_INTERVALS * self.counter.interval
-        return near and step > self.counter.first and not self.counter.has_seen(step)
+        """Whether `step` was skipped and comes now: a little back, and not seen before, where one is missing."""
+        return self.may_be_late(step) and (self._late >= _LATE_TO_TELL or self.counter.is_skipped(step))
+
+    def may_be_late(self, step: float) -> bool:
+        """Whether `step` lies a little back and was not seen; a restart that logs oftener looks the same at first."""
+        return self.is_near(step) and step > self.counter.first and not self.counter.has_seen(step)
 
     def is_new_epoch(self, row: Rows) -> bool:
         """Whether `row` begins an epoch, and with it the steps anew."""

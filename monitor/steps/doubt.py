@@ -7,6 +7,7 @@ only one of the rows that follow, since writers slip past each other: 10, 8, 9, 
 
 from __future__ import annotations
 
+import math
 from enum import Enum, auto
 from typing import Final
 
@@ -30,7 +31,7 @@ class Doubt:
     """Follows the sequence that began with the step back, and the one before it.
 
     `top`, `interval`: where the old sequence stood, and how wide its steps are (NaN: not known yet). `is_near`: the
-    step back was a small one.
+    step back was a small one. `is_sure`: the interval was seen more than once.
 
     >>> doubt = Doubt(8.0, top=10.0, interval=1.0, is_near=True)
     >>> [doubt.hear(step).name for step in (9.0, 11.0)]
@@ -43,10 +44,11 @@ class Doubt:
     ['OPEN', 'RESTART']
     """
 
-    def __init__(self, step: float, *, top: float, interval: float, is_near: bool) -> None:
+    def __init__(self, step: float, *, top: float, interval: float, is_near: bool, is_sure: bool = True) -> None:
         self.last = step
         self._old = top
         self._interval = interval
+        self._own = interval if is_sure and math.isfinite(interval) else math.inf
         self._reach = _NEXT_NEARBY if is_near else _NEXT
         self._has_come_by = False
         self._turns = 0
@@ -55,13 +57,13 @@ class Doubt:
     def hear(self, step: float) -> Why:
         """Takes the next training row's step."""
         self._rows += 1
-        wide = self._interval
-        if wide != wide:
-            wide = self._interval = step - self.last if self.last < step < self._old else 1.0
+        if self.last < step <= self._old:  # the sequence from behind may be a finer one
+            self._own = min(self._own, step - self.last)
+        wide = self._interval if math.isfinite(self._interval) else self._own if math.isfinite(self._own) else 1.0
         goes_on = 0 < step - self._old <= (_NEXT if self._has_come_by else self._reach) * wide
         if self._has_come_by:
             return self._hear_behind(step, goes_on=goes_on)
-        is_next = 0 < step - self.last <= _NEXT * wide
+        is_next = 0 < step - self.last <= _NEXT * (self._own if math.isfinite(self._own) else 1.0)
         if goes_on and not is_next:
             return Why.WRITERS
         if step <= self.last or (step > self._old and not is_next):

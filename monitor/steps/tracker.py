@@ -225,8 +225,9 @@ class StepTracker:
 
     def _doubt_of(self, row: Rows) -> Doubt:
         counter, step = self._attempt.counter, self._attempt.effective(row)
-        interval = counter.interval if counter.has_interval else np.nan
-        return Doubt(step, top=counter.top, interval=interval, is_near=self._attempt.is_near(step))
+        interval = counter.interval if counter.widths else np.nan
+        is_near = self._attempt.is_near(step)
+        return Doubt(step, top=counter.top, interval=interval, is_near=is_near, is_sure=counter.widths > 1)
 
     def _repeats_held(self, row: Rows) -> bool:
         """Whether `row` is the same record as the last of those that are held."""
@@ -252,6 +253,9 @@ class StepTracker:
             own = attempt.effective(row)
             if own >= attempt.counter.top:
                 yield from self._accept(row)
+            elif row.primary[0] and attempt.may_be_late(own):
+                attempt.take_late(own)
+                yield Placed(_at(row, own))
             else:
                 yield self._other_writer(row, step if np.isnan(own) else own)
 

@@ -283,3 +283,22 @@ def test_where_the_records_of_two_writers_are_cut_changes_nothing(seed):
         made = engine()
         feed_cut(made, lines, range(size, len(lines), size), settling=size == 3)
         assert plain_state(made) == whole
+
+
+@pytest.mark.parametrize("begin", [151, 155, 195])
+def test_a_restart_that_logs_oftener_begins_where_it_does(begin):
+    made = read(losses([*range(10, 201, 10), *range(begin, 260)]))
+    assert made.attempts == ((10.0, 200.0), (float(begin), 259.0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("reach", [2, 4])
+def test_rows_that_come_late_all_the_time_are_no_restarts(seed, reach):
+    chance, steps = random.Random(seed), list(range(1, 201))
+    for at in range(4, 196, reach):
+        other = at + chance.randrange(reach)
+        steps[at], steps[other] = steps[other], steps[at]
+    made = read(losses(steps))
+    assert made.attempts == ((1.0, 200.0),)
+    assert sorted(step for _, step in charted(made)) == [float(step) for step in range(1, 201)]
+    assert made.problems == ()
