@@ -34,7 +34,7 @@ class Continued(Dialect):
     )
     samples = (
         b"step 10/90 | loss 3.25\n | lr 1e-4\n | gnorm 1.5\nstep 20/90 | loss 3.125\n | lr 1e-4\n | gnorm 1.25\n",
-        b"step 10/90: loss=3.25\n    lr=1e-4, grad_norm=1.5\nstep 20/90: loss=3.125\n    lr=1e-4, grad_norm=1.25\n",
+        b"step 10/90: loss=3.25\n    lr=1e-4\n    gnorm=1.5\nstep 20/90: loss=3.125\n    lr=1e-4\n    gnorm=1.25\n",
     )
 
     def read(self, line: Line, sink: Sink) -> bool:
