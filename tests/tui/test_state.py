@@ -98,6 +98,14 @@ def test_a_link_or_a_pipe_in_its_place_is_left_alone(tmp_path: Path) -> None:
         file.path.unlink()
 
 
+def test_of_more_acknowledged_episodes_than_are_kept_the_newest_stay(tmp_path: Path) -> None:
+    file = StateFile(tmp_path, tmp_path / "state")
+    file.write(State(acknowledged=tuple(("run", "target", str(number)) for number in range(6000))))
+    kept = [episode for _, _, episode in file.read()[0].acknowledged]
+    assert 1000 < len(kept) < 6000
+    assert kept == [str(number) for number in range(6000 - len(kept), 6000)]
+
+
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     problem = StateFile(tmp_path, tmp_path / "file" / "state").write(State())
