@@ -23,7 +23,7 @@ from benchmarks.load import WRITER
 from benchmarks.timing import TRAINMON, Screen, write_records
 
 # Key, and what its screen says and no other.
-KEYS = (("?", b"scroll"), ("t", b"next step"), ("l", b" lines ("))
+KEYS = (("?", b"scroll"), ("t", b"next step"), ("l", b"newest lines"))
 _PEER = """
 from textual.app import App
 from textual.screen import Screen
