@@ -11,6 +11,7 @@ from trainmon.tails.record import FloatArray
 
 LOSS = SignalKey("loss.train")
 _SUM, _COUNT, _MEAN = "loss.sum", "loss.tokens", "loss.rank"
+_FEWEST = 2  # ranks of which one can be the worst
 _GROUPS = (("source", "loss.source", "source.token_share"), ("modality", "loss.modality", "modality.token_share"))
 
 
@@ -30,13 +31,14 @@ class GlobalMeanRule(DerivationRule):
             step.clear()
 
     def apply(self, draft: DraftLike) -> None:
-        """Puts `loss.train`, nats."""
-        if not draft.wants(LOSS):
+        """Puts `loss.train`, and the ranks' own means where they tell sums and counts, nats."""
+        if not draft.wants(LOSS) and _SUM not in draft.families:
             return
         # Each is heard wherever it stands: a rank's sum and its count may be in different rows of a step.
         counts, sums, means = (self._by_rank(draft, family) for family in (_COUNT, _SUM, _MEAN))
         if _COUNT not in draft.families:
             return
+        self._own_means(draft, sums, counts, means)
         whole = draft.columns.get(SignalKey(_SUM)), draft.columns.get(SignalKey(_COUNT))
         if whole[0] is not None and whole[1] is not None:
             draft.put(LOSS, ratio(whole[0], whole[1]), "sum of token losses over valid tokens (D1)")
@@ -49,6 +51,23 @@ class GlobalMeanRule(DerivationRule):
         if pairs:
             total, tokens = add_pairs(pairs)
             draft.put(LOSS, ratio(total, tokens), "token losses of all ranks over their valid tokens (D1)")
+
+    @staticmethod
+    def _own_means(
+        draft: DraftLike, sums: dict[str, FloatArray], counts: dict[str, FloatArray], means: dict[str, FloatArray]
+    ) -> None:
+        """`loss.rank` of each rank that tells its sum and its count, and the highest of two or more (D2)."""
+        own = {rank: ratio(sums[rank], counts[rank]) for rank in sums if rank in counts and rank not in means}
+        for rank, values in own.items():
+            draft.put(
+                SignalKey(_MEAN, (("rank", rank),)), values, "token losses of the rank over its valid tokens (D1)"
+            )
+        if len(own) < _FEWEST or means:
+            return
+        table = np.array(list(own.values()))
+        many = (~np.isnan(table)).sum(axis=0) >= _FEWEST
+        highest = np.where(many, np.where(np.isnan(table), -np.inf, table).max(axis=0), np.nan)
+        draft.put(SignalKey("loss.worst_rank"), highest, "maximum over the ranks of loss.rank (D2)")
 
     def _by_rank(self, draft: DraftLike, family: str) -> dict[str, FloatArray]:
         keys = [key for key in draft.families.get(family, ()) if _only(key, "rank")]
