@@ -55,6 +55,18 @@ CASES: list[tuple[str, Columns, dict[str, float | str], str, list[float] | None]
         [1.75, 2.0],
     ),
     (
+        "D2 worst rank of sums and counts; a rank that lacks one of them is left out",
+        {
+            "loss.sum{rank=0}": [6.0, 8.0, 8.0],
+            "loss.tokens{rank=0}": [2.0, 4.0, 4.0],
+            "loss.sum{rank=1}": [1.0, 6.0, 6.0],
+            "loss.tokens{rank=1}": [2.0, 2.0, NAN],
+        },
+        {},
+        "loss.worst_rank",
+        [3.0, 3.0, NAN],
+    ),
+    (
         "D1 weighs means by their tokens",
         {
             "loss.rank{rank=0}": [3.0],
