@@ -6,7 +6,6 @@ Values follow from the seed of each run's name alone, so pictures of them never 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
@@ -44,9 +43,8 @@ __all__ = [
 ]
 
 
-@cache
 def fleet() -> FleetSnapshot:
-    """One run of each kind; made once, as nothing of a snapshot is ever changed."""
+    """One run of each kind."""
     runs = (healthy(), co_spike(), diverged(), oom(), hung(), no_data(), restarted(), moe(), rl())
     finished = replace(healthy("pythia-410m", 3000, 3000), state=State.FINISHED, eta_s=None, age_s=93_000.0, live=False)
     return FleetSnapshot(
