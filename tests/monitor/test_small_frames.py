@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmon.monitor.detectors.base import CheckView, Detector
+from trainmon.monitor.detectors.common import Found
 from trainmon.monitor.detectors.spike_rule import SpikeRule
 from trainmon.monitor.detectors.spike_track import SpikeTrack
 from trainmon.monitor.engine import RunEngine
@@ -54,6 +55,37 @@ def test_spikes_are_the_same_row_by_row(values: list[float]) -> None:
         whole.highest,
         whole.highest_step,
     ) or (np.isnan(single.highest_step) and np.isnan(whole.highest_step))
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(40, 400),
+    st.lists(st.tuples(st.integers(0, 399), st.sampled_from([0.3, 1.2, 1.4, 3.0, float("nan")])), max_size=12),
+    st.lists(st.integers(1, 70), min_size=1, max_size=8),
+    st.booleans(),
+)
+def test_spikes_are_the_same_however_a_long_run_is_cut(
+    seed: int, length: int, marks: list[tuple[int, float]], cuts: list[int], falling: bool
+) -> None:
+    noise = np.random.default_rng(seed).normal(0.0, 0.03, length)
+    values = (2.0 + 3.0 * np.exp(-np.arange(length) / 60.0) * falling) * np.exp(noise)
+    for row, factor in marks:
+        values[row % length] *= factor
+    rule = SpikeRule(20, 6.0, 0.1, 10, 200, 20)
+    whole, pieces = SpikeTrack(LOSS, rule), SpikeTrack(LOSS, rule)
+    found: tuple[Found, Found] = ([], [])
+    whole.feed(frame_of(values.tolist()), found[0])
+    flags: list[int] = []
+    at = turn = 0
+    while at < length:
+        size = cuts[turn % len(cuts)]
+        said: Found = []
+        pieces.feed(frame_of(values[at : at + size].tolist(), at), said)
+        flags += [at + row for row in pieces.flags]
+        found[1].extend((at + row, what) for row, what in said)
+        at, turn = at + size, turn + 1
+    assert flags == whole.flags
+    assert found[1] == found[0]
 
 
 @given(VALUES, st.lists(st.integers(1, 40), min_size=1))
