@@ -219,7 +219,7 @@ class LrSchedule(Detector):
                 Verdict.FAIL,
                 tell(view.episodes),
                 "",
-                "start again with a linear warm-up over 2-5% of the steps",
+                self._begin_again(group),
                 used,
             )
         if group.peak_step != group.peak_step:
@@ -285,6 +285,19 @@ class LrSchedule(Detector):
         what = f"the learning rate is at its peak {group.peak:.3g} in the first value, at step {first:.15g}: "
         what += f"a warm-up, if there was one, took less than {first / total:.1%} of {total:,.0f} steps"
         return what, self._configured(first) or f"2-5% is usual: {0.02 * total:,.0f} to {0.05 * total:,.0f} steps"
+
+    def _begin_again(self, group: _Schedule) -> str:
+        """Advice for a run that went wrong without warm-up: the one its own settings name, where they name one."""
+        total, asked = self._total() or group.last_step, number_fact(self.facts, "warmup_steps")
+        usual = f"2-5% of the steps, {max(0.02 * total, 1):,.0f} to {max(0.05 * total, 1):,.0f}"
+        if asked is None:
+            return f"start again with a linear warm-up over {usual}"
+        if asked < 2.0:
+            return f"the run's settings ask for no warm-up: set one over {usual}, and start again"
+        return (
+            f"start again with the warm-up of {asked:,.0f} steps that the run's settings ask for: "
+            "see why the schedule does not follow them"
+        )
 
     def _configured(self, seen: float) -> str:
         """Advice where the run's own settings ask for a warm-up that is longer than the one of `seen` steps, or ""."""

@@ -15,6 +15,7 @@ from trainmon.monitor.detectors.common import (
     finding,
     finite,
     in_order,
+    number_fact,
     numbers,
     place,
     result,
@@ -139,8 +140,10 @@ class Rewarm(Detector):
         used = ("resume.rise",)
         verdict = verdict_of(view.episodes)
         if verdict is not Verdict.PASS:
-            advice = "see whether the optimiser's state was in the checkpoint; when it is lost, warm up again over a "
-            advice += "few hundred steps from a tenth of the learning rate"
+            asked = number_fact(self.facts, "warmup_steps")
+            steps = "a few hundred steps" if asked is None or asked < 2 else f"the {asked:,.0f} steps of its settings"
+            advice = "see whether the optimiser's state was in the checkpoint; when it is lost, warm up again over "
+            advice += f"{steps} from a tenth of the learning rate"
             return result(self, verdict, tell(view.episodes), "", advice, used)
         if not seen(view, "loss.train"):
             return result(self, Verdict.NO_DATA, "no training loss in the log; log it every step")

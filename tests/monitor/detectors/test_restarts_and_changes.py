@@ -45,6 +45,14 @@ def test_a_restart_whose_state_was_lost(cadence: int) -> None:
     assert told.result.verdict is Verdict.WARN
 
 
+@pytest.mark.parametrize(("asked", "says"), [(None, "over a few hundred steps"), (250.0, "over the 250 steps of its")])
+def test_a_restart_whose_state_was_lost_is_told_its_own_warm_up(asked: float | None, says: str) -> None:
+    facts = {} if asked is None else {"warmup_steps": asked}
+    told = run(Rewarm, [attempt(1, 0), attempt(550, 1, loss=1.6)], facts)
+    assert told.result is not None
+    assert says in told.result.next
+
+
 def test_a_restart_with_a_new_warm_up_is_a_note() -> None:
     told = run(Rewarm, [attempt(1, 0), attempt(550, 1, loss=1.6, warm=True)])
     assert [(e.kind, e.severity) for e in told.episodes] == [("restart_loss", Severity.INFO)]

@@ -58,6 +58,23 @@ def test_no_warm_up_with_a_loss_that_goes_wrong_is_a_fail() -> None:
     assert result(run(LrSchedule, [frame], {"total_steps": 5000.0})).verdict is Verdict.FAIL
 
 
+@pytest.mark.parametrize(
+    ("asked", "says", "never"),
+    [
+        (None, "over 2-5% of the steps, 100 to 250", "settings"),
+        (400.0, "the warm-up of 400 steps that the run's settings ask for", "2-5%"),
+        (0.0, "settings ask for no warm-up", "of 0 steps"),
+    ],
+)
+def test_a_start_that_fails_is_told_the_warm_up_of_its_own_settings(asked: float | None, says: str, never: str) -> None:
+    frame = logged_as(schedule(cosine(5000, 0)), LOSS, [20, 21, 22], Mark.NAN)
+    facts = {"total_steps": 5000.0} | ({} if asked is None else {"warmup_steps": asked})
+    told = result(run(LrSchedule, [frame], facts))
+    assert told.verdict is Verdict.FAIL
+    assert says in told.next
+    assert never not in told.next
+
+
 def test_a_log_that_starts_late_has_no_data_on_warm_up() -> None:
     late = schedule(cosine(5000, 150)[2000:], first_step=2001)
     assert result(run(LrSchedule, [late], {"total_steps": 5000.0})).verdict is Verdict.NO_DATA
