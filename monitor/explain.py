@@ -50,7 +50,8 @@ class Limit:
 class Explanation:
     """`rule` in words, `formula`, `source` (METRICS.md rule, publication); `rows` of the metric table that it reads.
 
-    `verdict`, `what`, `why`, `next` and `numbers` (one line each) are of the run; None and empty without one.
+    `bounds`: what it compares with where no threshold can be set. `verdict`, `what`, `why`, `next` and `numbers` (one
+    line each) are of the run; None and empty without one.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Explanation:
     why: str = ""
     next: str = ""
     numbers: tuple[str, ...] = ()
+    bounds: str = ""
 
 
 def known() -> tuple[str, ...]:
@@ -97,6 +99,7 @@ def explain(check: str, run: RunSnapshot | None = None, limits: Thresholds | Non
         why=result.why if result is not None else "",
         next=result.next if result is not None else "",
         numbers=tuple(_numbers(cls, run)) if run is not None else (),
+        bounds=cls.bounds if isinstance(cls, JobRule) else "",
     )
 
 
@@ -137,6 +140,8 @@ def text(one: Explanation, run_name: str = "") -> str:
         for limit in one.limits:
             told = limit.source if limit.source == "default" else f"{limit.source}; default {limit.default:.15g}"
             lines.append(f"  {limit.name:{width}s}  {limit.value:<10.15g} ({printable(told, 200)})")
+    elif one.bounds:
+        lines += ["", *_entry("thresholds", one.bounds)]
     if one.verdict is not None:
         lines += ["", f"now{f', {printable(run_name, 64)}' if run_name else ''}"]
         lines += _entry(f"[{one.verdict.value}]", one.what) + _entry("why", one.why) + _entry("next", one.next)

@@ -15,7 +15,7 @@ from trainmon.tails.quick_dataclass import dataclass
 class JobRule:
     """A check that no detector makes: it judges the job and not its numbers. As the attributes of a `Detector`.
 
-    `limits`: the thresholds that it compares with.
+    `limits`: the thresholds that it compares with. `bounds`: what it compares with where none can be set.
     """
 
     id: str
@@ -25,6 +25,7 @@ class JobRule:
     source: str
     signals: tuple[str, ...]
     limits: tuple[str, ...]
+    bounds: str = ""
 
 
 _STATE: Final = JobRule(
@@ -57,6 +58,8 @@ _RISK: Final = JobRule(
     "METRICS.md, end of the job (time limit); Slurm, TimeLimit of the job",
     ("sys.step_time",),
     (),
+    "none to set: the job's time left is held against this run's own time to its next checkpoint and to its last step "
+    "(step times: the median of the last 50; by the job's running time from 20 steps on, where none are logged)",
 )
 JOB_RULES: Final = {rule.id: rule for rule in (_STATE, _RISK)}
 

@@ -104,3 +104,10 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = CliRunner().invoke(main, ["check", "log.jsonl", "--explain", "loss"])
     assert wrong.exit_code == 2
     assert all(name in " ".join(wrong.output.split()) for name in known()[:3])
+
+
+@pytest.mark.parametrize("check", ["job.state", "job.risk"])
+def test_a_check_of_the_job_says_what_it_compares_with(check: str) -> None:
+    one = explain(check)
+    assert "thresholds" in text(one)
+    assert bool(one.limits) is not bool(one.bounds)
