@@ -19,6 +19,8 @@ YOUNG = 75  # blocks: later the rules of shift and drift know the run
 FEWEST = 5  # blocks before the rise, from which the noise is known
 WARN_BLOCKS, FAIL_BLOCKS, FAIL_STEPS = 2, 5, 100.0
 SIGMAS = 6.0
+JUMP_VALUES = 3  # above each of as many before
+_TINY = 1e-300
 
 
 class EarlyRise:
@@ -26,7 +28,8 @@ class EarlyRise:
 
     Shift and drift need some 500 steps before they judge, and a climb of so many percent a hundred steps widens the
     spread that the spike rule measures against. Sigma is that of neighbouring blocks' medians (in logarithms), before
-    the rise, from which the curve's own slope has dropped out.
+    the rise, from which the curve's own slope has dropped out. A jump among the first 100 values, which are not judged,
+    is where the rise began.
     """
 
     def __init__(self, key: SignalKey, rise: float, held_out: HeldOutTrend, meant: MeantChanges) -> None:
@@ -44,6 +47,7 @@ class EarlyRise:
         self.last: Place | None = None
         self.what = ""
         self._out: list[Place] = []  # where each of the newest blocks above the bar began
+        self._early: list[Place] = []  # of the first `FEWEST` blocks, each value's
         self._buffer: list[float] = []
         self._begin: Place | None = None
         self._back = 0
@@ -65,7 +69,7 @@ class EarlyRise:
 
     def _restart(self, attempt: int, first: float) -> None:
         if self._attempt is not None:
-            self._buffer, self._out, self.open = [], [], None
+            self._buffer, self._early, self._out, self.open = [], [], [], None
             self.minded = math.nextafter(first, -math.inf)
             if not resumed(self._last_step, first):
                 self.blocks, self.count, self._usable = [], 0, True
@@ -78,6 +82,9 @@ class EarlyRise:
                 self._begin = place(frame, int(own.rows[at]), float(own.values[at]))
             stop = min(at + VALUES - len(self._buffer), end)
             self._buffer += own.values[at:stop].tolist()
+            if len(self.blocks) < FEWEST:
+                pairs = zip(own.rows[at:stop].tolist(), own.values[at:stop].tolist(), strict=True)
+                self._early += [place(frame, row, x) for row, x in pairs]
             at = stop
             if len(self._buffer) < VALUES:
                 return
@@ -93,7 +100,11 @@ class EarlyRise:
         if self.meant.known and self.meant.between(self.minded, at.step, row):
             self.minded = at.step
             if self.open is None:
-                self.blocks, self._out = [], []  # another batch, context or epoch has a level of its own
+                self.blocks, self._early, self._out = (
+                    [],
+                    [],
+                    [],
+                )  # another batch, context or epoch has a level of its own
         if self.open is not None:
             self._go_on(u, at, row, found)
             return
@@ -101,12 +112,26 @@ class EarlyRise:
         if len(self.blocks) >= FEWEST and u - min(self.blocks) >= self._bar():
             self._out.append(first)
             if len(self._out) >= WARN_BLOCKS:
-                self.open, self.base, self.severity, self._back = self._out[0], min(self.blocks), Severity.WARN, 0
+                self.base, self.severity, self._back = min(self.blocks), Severity.WARN, 0
+                self.open = self._jumped() or self._out[0]
                 self._say("open", u, at, row, found)
             return
         # What was above the bar alone is noise, and counts as such.
         self._out = []
         self.blocks.append(u)
+
+    def _jumped(self) -> Place | None:
+        """Where the loss jumped before any block was judged, and after its lowest one began; None where it did not."""
+        begin = VALUES * self.blocks.index(self.base)
+        if len(self.blocks) > FEWEST or len(self._early) < FEWEST * VALUES:
+            return None
+        u = [math.log(max(at.value, _TINY)) for at in self._early]
+        ups = {
+            i: min(u[i : i + JUMP_VALUES]) - max(u[i - JUMP_VALUES : i])
+            for i in range(max(begin, JUMP_VALUES), len(u) - JUMP_VALUES)
+        }
+        at = max(ups, key=ups.__getitem__)
+        return self._early[at] if ups[at] >= self.rise / 2 else None
 
     def _bar(self) -> float:
         steps = np.diff(self.blocks)

@@ -144,6 +144,19 @@ def test_a_young_run_that_climbs_steadily_is_a_fail(per_value: float, cadence: i
     assert [repr(f) for f in run(LossDrift, pieces).findings] == [repr(f) for f in told.findings]
 
 
+@pytest.mark.parametrize("at", [8, 12, 29, 47, 80])
+def test_a_jump_before_the_run_is_judged_is_told_at_its_own_step(at: int) -> None:
+    step = np.arange(1.0, 601.0)
+    flat = 3.0 * np.exp(0.02 * np.random.default_rng(at).standard_normal(600))
+    frame = Frame(0, "log", step, step, step.astype(int), {LOSS: flat * np.where(step >= at, 2.0, 1.0)})
+    told = run(LossDrift, [frame])
+    climbs = [episode for episode in told.loud if episode.kind == "climb"]
+    if at > 10:  # of the first block more than half
+        assert [(one.first_step, f"since step {at}" in one.what) for one in climbs] == [(float(at), True)]
+    pieces = cut(frame, [1, 5, 11, 12, 13, 20, 47, 99, 100, 101, 140])
+    assert [repr(f) for f in run(LossDrift, pieces).findings] == [repr(f) for f in told.findings]
+
+
 def test_a_climb_that_comes_down_again_recovers_and_a_young_healthy_run_is_silent() -> None:
     frame = climbing(0.006)
     index = np.arange(len(frame))
