@@ -22,18 +22,19 @@ APART = 2  # times that it may have come back in between: more, and two levels l
 
 @dataclass(frozen=True, slots=True)
 class Low:
-    """One such value: its place, its u, and the level that it was far below."""
+    """One such value: its place, its u, and the level that it was far below, as it is logged and as a u."""
 
     at: Place
     u: float
     level: float
+    usual: float
 
 
 class Drops:
     """What is held back.
 
     >>> drops, at = Drops(), Place(1.0, 0.5, 1, "log", 0, math.nan)
-    >>> drops.low(Low(at, -0.7, 1.0)), [drops.high() for _ in range(9)][-2:], drops.are_drops
+    >>> drops.low(Low(at, -0.7, 1.0, 0.0)), [drops.high() for _ in range(9)][-2:], drops.are_drops
     (False, [False, True], True)
     >>> [low.u for low in drops.take()], bool(drops)
     ([-0.7], False)
@@ -54,6 +55,14 @@ class Drops:
         self._values += 1
         self._held.append(value)
         return self._in_a_row >= LEVEL
+
+    def is_down(self, u: float) -> bool:
+        """Whether `u` lies with those held back rather than with the level that they fell from.
+
+        As they enter the window its median comes down to them: that is no way back.
+        """
+        first = self._held[0]
+        return u < (first.u + first.usual) / 2
 
     def high(self) -> bool:
         """A value that is back; whether it is known now what those before were."""

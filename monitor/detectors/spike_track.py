@@ -259,7 +259,7 @@ class SpikeTrack:
     def _flag(self, frame: Frame, row: int, u: float, x: float, usual: LocalLevel, found: Found) -> None:
         at = place(frame, row, x)
         if u < usual.expected:
-            self._drops.low(Low(at, u, self.level))
+            self._drops.low(Low(at, u, self.level, self.score.robust.median))
             return
         level = math.exp(usual.expected) if self.score.log else usual.expected
         z, ratio = usual.score(u), x / level if level > 0 else math.inf
@@ -297,8 +297,8 @@ class SpikeTrack:
         # Values far below are held back until it is known whether they came and went, or are a level.
         self.judged += 1
         out = self._out(u)
-        if out is not None and u < out.expected:
-            if self._drops.low(Low(place(frame, row, x), u, self.level)):
+        if (u < out.expected) if out is not None else self._drops.is_down(u):
+            if self._drops.low(Low(place(frame, row, x), u, self.level, self.score.robust.median)):
                 found += self._fallen(row)
                 self._take_in()
             return
@@ -319,7 +319,9 @@ class SpikeTrack:
     def _fallen(self, row: int) -> Found:
         """A loss that is half of what it was from one value to the next is worth a word."""
         low = self._drops.fallen(self.score.robust.median) if self.meant is not None and self.score.log else None
-        if low is None or (self.meant is not None and self.meant.just_before(low.at.step, row)):
+        if low is None or self.settled.goes_back(low.u):
+            return []  # the end of a fault that was told
+        if self.meant is not None and self.meant.just_before(low.at.step, row):
             return []
         return [(row, said) for said in dropped(self.key, self.rule.noun, [low], "stayed there")]
 
