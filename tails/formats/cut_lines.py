@@ -2,7 +2,8 @@
 
 A number in such a log may go on in the next line, so half of one must never be read. Nothing but the file's own lines
 tells: none is longer than the width, and those that reach it go on below in the middle of a key or a number. Lines are
-held from the first that shows it until another one does.
+held from the first that shows it until another one does. Where none does, a number that
+seems to go on below is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, METRIC
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.quick_dataclass import dataclass
 
-_NARROWEST = 60
+_NARROWEST = 20
+_NARROW = 60  # below this, records are wrapped by hand too
 _WIDEST = 1000
 _ENOUGH = 6  # what pieces must show together
 _STRONG, _WEAK, _NONE = 3, 2, 0
@@ -36,33 +38,43 @@ _AFTER_UNIT = re.compile(
     r"\d ?(?:[mµun]?s|secs?|%|[KMGT]i?B|[kKMGTB]|it/s|s/it|tok(?:ens)?/s(?:ec)?|T?FLOPS?|tokens|samples)\)?$|\d\)$"
 )
 _IN_NUMBER = re.compile(r"\d(?:\.|,|[eE][-+]?|[eE][-+]?\d+)?$|[\s:=][-+.]$")
-_BEFORE_VALUE = re.compile(r"[A-Za-z_)\]%](?:\s{0,12}[:=]\s{0,40}|\s{1,40})$")
+_BAR = re.compile(r"\s{0,8}[|│]\s{1,4}[A-Za-z_∇]")
+_BEFORE_LAST = re.compile(r"\d\s?/\s{0,12}$")
+_BEFORE_VALUE = re.compile(r"[A-Za-z_)\]%]['\"]?(?:\s{0,12}[:=]\s{0,40}|\s{1,40})$")
 _OPEN_UNIT = re.compile(r"\d ?(?:[KMGT]i?|m|to?k?)$|(?P<e>\d[eE][-+]?)$|(?P<bracket>[\w%]\($)")
 _BETWEEN = re.compile(r"[\w.%)\]](?:\s?[|,;]\s{0,4}| {1,4})$")
-_IN_KEY = re.compile(r"[\d%)\]a-z][|,;\s-]{1,12}[A-Za-z](?:[\w /.()-]{0,60}?[\w/()-])?$")
+_IN_KEY = re.compile(
+    r"[\d%)\]a-z][|,;\s-]{1,12}(?:[A-Za-z](?:[\w /.()-]{0,60}?[\w/()-])?|['\"](?:[A-Za-z_][\w /.()-]{0,60})?['\"]?)$"
+)
 # How one begins that goes on: with a value, the rest of a number, what parts two pairs, a pair, the rest of a key.
 _VALUE = re.compile(r"\s{0,40}(?:[-+]?\.?\d|[-+]?(?:nan|inf)\b)", re.IGNORECASE)
 _REST = re.compile(
     r"\.?\d*(?:\.\d*)?(?:[eE]?[-+]?\d{1,4})?(?:%|[mµ]?s|[KMGT]i?B|[kKMGTB])?"
-    r"(?:\s?[|,;()%\]]|\s{1,4}[A-Za-z_][\w /.()%-]{0,60}?(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\d]|$)"
+    r"(?:\s?[|,;()%\]}]|\s{1,4}[A-Za-z_][\w /.()%-]{0,60}?(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\d]|$)"
 )
 _UNIT = re.compile(r"(?:[mµun]?s|%|[KMGT]i?B|[kKMGTB]|it/s|s/it|tok/s)(?=\s?[|,;(]|\s{1,4}[A-Za-z_]|$)")
 _ROW = re.compile(rb"(?:\s{2,40}[-+.\d][-+.\deE]{0,30}[a-z%]{0,2}){2,60}\s*")
-_PARTED = re.compile(r"\s?[|,;)\]]|\([\w/%]{1,12}\)\s?[:=]")
+_EXPONENT = re.compile(r"[eE][-+]?\d{1,3}(?![\w.])")
+_TORN = re.compile(
+    rb"(?<![\w/.-])(?:[A-Za-z_][\w/.-]{0,60}\s{0,4}[:=]?\s{0,4})?[-+]?[\d.][\d.,]{0,40}(?:[eE][-+]?\d*)?$"
+)
+_TORN_OFF = re.compile(rb"[\d.,eE+-]{1,40}")
+_PARTED = re.compile(r"\s?[|,;)\]}]|\s?/\s{0,4}\d|\([\w/%]{1,12}\)\s?[:=]")
 _REST_OF_UNIT = re.compile(r"(?:i?B|s|ok(?:ens)?/s|k?/s)(?![\w/])")
-_PAIR = re.compile(r"\s{0,4}(?P<key>[A-Za-z_][\w /.()%-]{0,60}?)(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\dnNi]")
+_PAIR = re.compile(r"\s{0,4}['\"]?(?P<key>[A-Za-z_][\w /.()%-]{0,60}?)['\"]?(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\dnNi]")
 _REST_OF_KEY = re.compile(
-    r"(?P<key>[\w /.()%-]{0,60}?)(?:\s?[:=]\s{0,12}|\s{1,12})(?:[-+.\dnNi]|$)|[a-z_]\w{0,20} ?(?:\(|\||:)"
+    r"(?P<key>[\w /.()%-]{0,60}?)['\"]?(?:\s?[:=]\s{0,12}|\s{1,12})(?:[-+.\dnNi]|$)|[a-z_]\w{0,20} ?(?:\(|\||:)"
 )
 
 
 @dataclass(slots=True)
 class Piece:
-    """A line of the file, without its end."""
+    """A line of the file, without its end. `is_torn`: a number at its end may not be whole, and was left out."""
 
     raw: bytes
     offset: int
     line_no: int
+    is_torn: bool = False
 
 
 class CutLines:
@@ -104,7 +116,7 @@ class CutLines:
             return self._joined(piece, size)
         done: list[Piece] = []
         if size > self._width:  # the held ones were not cut, at least not at this width
-            done, self._held = self._held, []
+            done, self._held = self._doubted(), []
             self._width, self._whole, self._shown = size, 0, 0
             self.watch = size if size <= _WIDEST else _NEVER
         if not self._held:
@@ -112,7 +124,7 @@ class CutLines:
                 self._held = [piece]
                 return done
             return [*done, piece]
-        before = self._held[-1].raw
+        before, shows = self._held[-1].raw, None
         self._held.append(piece)
         if len(before) == self._width:
             shows = _goes_on(before, raw)
@@ -121,7 +133,8 @@ class CutLines:
                 self._is_cut = True
                 return self._rejoined()
             self._whole += shows is None
-        if not self._shown or len(self._held) > _PATIENCE:
+        is_open = self._shown or (shows is not None and _BAR.match(raw[:40].decode("utf-8", "replace")))
+        if not is_open or len(self._held) > _PATIENCE:
             return self._let_go()
         return []
 
@@ -141,12 +154,22 @@ class CutLines:
 
     def _let_go(self) -> list[Piece]:
         """Gives what is held as it is; the newest may be the first piece of another line."""
-        held, self._held = self._held, []
+        held, self._held = self._doubted(), []
         self._shown = 0
         if self._whole >= _TRIES:
             self.watch = min(self._width + 1, _NEVER)
         if len(held) > 1 and len(held[-1].raw) == self.watch:
             self._held = [held.pop()]
+        return held
+
+    def _doubted(self) -> list[Piece]:
+        """What is held, without the numbers that seem to go on in the line below."""
+        held = self._held
+        for at in range(len(held) - 1) if self._shown else ():
+            raw, below = held[at].raw, held[at + 1].raw
+            if len(raw) == self._width and (torn := _TORN.search(raw)) is not None and _goes_on(raw, below) == _STRONG:
+                held[at] = Piece(raw[: torn.start()], held[at].offset, held[at].line_no, is_torn=True)
+                held[at + 1] = Piece(_TORN_OFF.sub(b"", below, count=1), held[at + 1].offset, held[at + 1].line_no)
         return held
 
     def _rejoined(self) -> list[Piece]:
@@ -186,6 +209,11 @@ def _head_of(text: str) -> str:
     return _DIGITS.sub("0", text)[:_HEAD]
 
 
+def _is_heading(text: str) -> bool:
+    """Whether there is no number behind a line's prefix: what looks like a key is a word of its own."""
+    return re.search(r"\d", text[read_prefix(text).at :]) is None
+
+
 def _goes_on(before: bytes, raw: bytes) -> int | None:
     """How much the line `raw` shows that `before` was cut (`_STRONG`, `_WEAK`, `_NONE`); None when it was not.
 
@@ -196,13 +224,19 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
     if re.search(rb"\d", before) is None or _ROW.fullmatch(raw) is not None:
         return _NONE  # a heading, a row of a table
     head, tail = before[-100:].decode("utf-8", "replace"), raw[:120].decode()
+    if len(before) < _NARROW and _BAR.match(tail) is not None:
+        return _NONE  # as likely wrapped by hand
     pair = _PAIR.match(tail)
     if pair is not None and tail[:2] == "  " and (MEASURE.search(pair["key"]) or EVAL_WORD.search(pair["key"])):
         return _NONE  # as likely a result of its own, set in
     inner = _OPEN_UNIT.search(head)
     if inner is not None and (_VALUE if inner["e"] or inner["bracket"] else _REST_OF_UNIT).match(tail) is not None:
         return _STRONG
+    if _BEFORE_LAST.search(head) is not None and _VALUE.match(tail) is not None:
+        return _STRONG
     if _IN_NUMBER.search(head) is not None:
+        if _EXPONENT.match(tail) is not None and head[-1:].isdigit():
+            return _STRONG
         if pair is not None:
             return _WEAK if tail[:1] == " " else _STRONG if _UNIT.match(tail) is not None else None
         is_rest = _PARTED.match(tail) or _UNIT.match(tail) or (tail[:1] not in " -+" and _REST.match(tail))
@@ -210,12 +244,17 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
     if _BEFORE_VALUE.search(head) is not None and _VALUE.match(tail) is not None:
         return _STRONG
     if _AFTER_UNIT.search(head) is not None:
-        return _STRONG if _PARTED.match(tail) is not None else _WEAK if pair is not None and tail[:1] == " " else _NONE
+        if _PARTED.match(tail) is not None:
+            return _STRONG
+        if tail[:1] not in ("_", "/"):  # which makes the unit the beginning of a key
+            return _WEAK if pair is not None and tail[:1] == " " else _NONE
     if _BETWEEN.search(head) is not None:
         if pair is None:
             return _STRONG if _PARTED.match(tail) is not None else _NONE
         return _WEAK if METRIC.search(pair["key"]) is not None else _STRONG
     if _IN_KEY.search(head) is None:
+        return _NONE
+    if pair is not None and METRIC.search(pair["key"]) is not None and _is_heading(head):
         return _NONE
     if tail[:1] == " " and _VALUE.match(tail) is not None:
         return _STRONG

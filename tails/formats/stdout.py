@@ -176,6 +176,8 @@ class Stdout(LineFormat):
     def _uncut(self, piece: Piece) -> None:
         """Reads a line that is whole, or joined again."""
         raw, outline = piece.raw, piece.raw.translate(DIGITS)
+        if piece.is_torn:
+            self._sink.cannot_read(Line(raw.decode("utf-8", "replace"), piece.offset, piece.line_no))
         if b"\r" in raw:
             self._frames(raw, outline, piece.offset, piece.line_no)
         elif raw and (outline not in self._outlines.dull or self._busy):

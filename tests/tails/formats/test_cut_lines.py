@@ -6,6 +6,7 @@ import pytest
 
 from tests.tails.formats.stdout_reading import Cell, read, rows
 from trainmon.tails.formats.cut_lines import CutLines, Piece
+from trainmon.tails.record import Parsed
 
 MEGATRON = (
     " [2025-03-02 11:00:{at:02d}] iteration {at:8d}/ 5000 | consumed samples: {samples:12d} |"
@@ -20,6 +21,9 @@ WORDS = (
     "2025-03-02 11:00:{at:02d},123 - INFO - train - epoch 1, step {at}, loss {loss:.4f}, accuracy 0.5125,"
     " grad_norm {norm:.4f}, learning_rate 1.000e-04, tokens 1234567"
 )
+PIPES = "step: {at} | loss: {loss:.4f} | grad norm: {norm:.3f} | lr: 1.0e-04 | tok/s: {samples}"
+JSON = '{{"step": {at}, "loss": {loss:.4f}, "grad_norm": {norm:.4f}, "lr": 1.0e-04}}'
+DICTS = "{{'loss': {loss:.4f}, 'grad_norm': {norm:.4f}, 'learning_rate': 1.0e-04, 'epoch': 0.{at:02d}}}"
 HEADING = "Loading the data of this run\nusing 8 GPUs\n"
 
 
@@ -38,7 +42,11 @@ def folded(text: str, width: int) -> str:
 
 def told(text: str, cuts: tuple[int, ...] = ()) -> list[tuple[Cell, Cell, dict[str, Cell]]]:
     """Step, time and values of every record."""
-    return [(step, time, cells) for step, _, _, time, cells in rows(read(text, cuts=cuts))]
+    return told_of(read(text, cuts=cuts))
+
+
+def told_of(parsed: Parsed) -> list[tuple[Cell, Cell, dict[str, Cell]]]:
+    return [(step, time, cells) for step, _, _, time, cells in rows(parsed)]
 
 
 @pytest.mark.parametrize("form", [MEGATRON, KEYS, WORDS])
@@ -46,6 +54,32 @@ def told(text: str, cuts: tuple[int, ...] = ()) -> list[tuple[Cell, Cell, dict[s
 def test_pieces_are_the_records_they_were(form: str, width: int) -> None:
     whole = log(form)
     assert told(folded(whole, width)) == told(whole)
+
+
+@pytest.mark.parametrize("form", [KEYS, JSON, DICTS])
+@pytest.mark.parametrize("width", [*range(24, 60, 3), 40, 50, 55, 59])
+def test_pieces_of_narrow_lines_too(form: str, width: int) -> None:
+    whole = log(form)
+    assert told(folded(whole, width)) == told(whole)
+
+
+@pytest.mark.parametrize("form", [MEGATRON, PIPES, WORDS])
+@pytest.mark.parametrize("width", range(24, 60))
+def test_where_a_time_or_before_a_bar_is_cut_what_is_read_is_whole(form: str, width: int) -> None:
+    whole = {step: cells for step, _, cells in told(log(form))}
+    found = [(step, cells) for step, _, cells in told(folded(log(form), width)) if step != "nan"]
+    assert {step for step, _ in found} == set(whole)
+    assert all(cells.items() <= whole[step].items() for step, cells in found)
+
+
+def test_a_number_that_may_go_on_below_is_left_out_and_counted() -> None:
+    """One record in a long log: nothing else shows that its lines were cut."""
+    record = "step=1 loss=2.9375 grad_norm=1.2500 lr=1.000e-04"
+    parsed = read(folded(record, 30) + "a shard was read\n" * 60)
+    (cells,) = [cells for _, _, cells in told_of(parsed) if "loss" in cells]
+    assert cells["loss"] == 2.9375
+    assert cells == {"loss": 2.9375}
+    assert parsed.unreadable == 1
 
 
 @pytest.mark.parametrize("cuts", [(1,), (3, 4), (5, 6, 7), (2, 9, 12, 14)])
