@@ -71,7 +71,9 @@ class Logbook:
                 raise ValueError(f"{path} is full; move it away to begin a new book")
             # A line that a crash cut short must not swallow this one.
             torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
-            os.write(descriptor, (b"\n" if torn else b"") + msgspec.json.encode(remark) + b"\n")
+            line = (b"\n" if torn else b"") + msgspec.json.encode(remark) + b"\n"
+            while line:  # a disk that is almost full takes a part, and fails with the next
+                line = line[os.write(descriptor, line) :]
         finally:
             os.close(descriptor)
 

@@ -81,15 +81,16 @@ class Draft:
         self.file.write(index + len(index).to_bytes(8, "little") + MAGIC)
         self.file.close()
         place = Path(self._temporary)
-        self._temporary = ""
         place.replace(place.parent / name)
+        self._temporary = ""
         _make_room(place.parent, Path(name).suffix, now)
 
     def drop(self) -> None:
         """What was written is of no use."""
         with contextlib.suppress(OSError):
-            self.file.close()
-            if self._temporary:
+            self.file.close()  # writes what it holds back, which fails again on a disk that is full or in trouble
+        if self._temporary:
+            with contextlib.suppress(OSError):
                 Path(self._temporary).unlink(missing_ok=True)
 
 

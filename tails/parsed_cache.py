@@ -33,6 +33,7 @@ _SAMPLES: Final = 64
 _SAMPLE_BYTES: Final = 4 << 10
 _END_BYTES: Final = 64 << 10
 _ITEM_RECORDS: Final = 1 << 16
+_PIECE_BYTES: Final = 1 << 20
 _KIND: Final = "parsed"
 _SUFFIX: Final = ".parsed"
 
@@ -170,13 +171,28 @@ def _find(identity: Identity) -> tuple[BinaryIO, _Index] | None:
     file, told = found
     try:
         index = msgspec.msgpack.decode(told, type=_Index)
-        if index.identity == identity.state:
+        if index.identity == identity.state and _is_readable(file, index):
             os.utime(file.fileno())
             return file, index
     except (OSError, ValueError, msgspec.MsgspecError):
         pass
     file.close()
     return None
+
+
+def _is_readable(file: BinaryIO, index: _Index) -> bool:
+    """Whether the disk gives every byte: once the first records were given, it is too late to read the log instead.
+
+    Raises OSError.
+    """
+    end = max((item.offset + item.size for item in index.items), default=0)
+    offset = 0
+    while offset < end:
+        count = len(os.pread(file.fileno(), min(end - offset, _PIECE_BYTES), offset))
+        if not count:
+            return False
+        offset += count
+    return True
 
 
 def _items(file: BinaryIO, index: _Index, like: IntakeItem, age_s: float) -> Iterator[IntakeItem]:

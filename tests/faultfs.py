@@ -22,20 +22,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 _IN = struct.Struct("<IIQQIIII")
 _OUT = struct.Struct("<IiQ")
 _ATTR = struct.Struct("<QQQQQQIIIIIIIIII")
 _ENTRY = struct.Struct("<QQQQII")
-_GETATTR_OUT = struct.Struct("<QII")
-_OPEN_OUT = struct.Struct("<QII")
+GETATTR_OUT = struct.Struct("<QII")
+OPEN_OUT = struct.Struct("<QII")
 _READ_IN = struct.Struct("<QQI")
 _DIRENT = struct.Struct("<QQII")
 _INIT_OUT = struct.Struct("<IIIIHHIIHH32x")
 _STATFS_OUT = struct.Struct("<QQQQQIII28x")
-_DIRECT_IO = 1
+DIRECT_IO = 1
 _BUFFER_BYTES = (1 << 20) + 4096
-_NAMES = {
+NAMES = {
     1: "lookup",
     2: "forget",
     3: "getattr",
@@ -61,13 +62,15 @@ class Faults:
 
     `errors`: errno of an operation ("lookup", "getattr", "open", "read", "opendir"); `read_bytes`: no read gives more;
     `zeros_from`: reads give zeros from this offset on; `known_bytes`: no size above this is told, reads give all;
-    `inode_offset`: is added to all inode numbers; `hangs`: no call is answered.
+    `bad_bytes`: reads that begin before this offset give EIO, as on a bad sector; `inode_offset`: is added to all inode
+    numbers; `hangs`: no call is answered.
     """
 
     errors: dict[str, int] = field(default_factory=dict)
     read_bytes: int | None = None
     zeros_from: int | None = None
     known_bytes: int | None = None
+    bad_bytes: int = 0
     inode_offset: int = 0
     hangs: bool = False
 
@@ -76,7 +79,10 @@ class FaultFs:
     """Shows `backing` at `point` until `close`.
 
     A process of its own serves it: should the test be killed in a call, the server ends too, and so does the call.
+    `SERVER`: its module.
     """
+
+    SERVER = "tests.faultfs"
 
     def __init__(self, backing: Path, point: Path) -> None:
         self.backing, self.point = backing, point
@@ -85,7 +91,7 @@ class FaultFs:
         self._faults = Faults()
         require_fuse()
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.faultfs", str(backing), str(point)],
+            [sys.executable, "-m", self.SERVER, str(backing), str(point)],
             cwd=Path(__file__).parent.parent,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -129,16 +135,18 @@ class FaultFs:
         return self._server.stdout.readline().strip()
 
 
-class _Server:
-    """Answers the kernel, and whoever writes to the standard input."""
+class Server:
+    """Answers the kernel, and whoever writes to the standard input. `NAMES`: of the operations, by their numbers."""
+
+    NAMES: ClassVar[dict[int, str]] = NAMES
 
     def __init__(self, backing: Path, fd: int) -> None:
         self.backing = backing
         self.faults = Faults()
         self.calls: dict[str, int] = {}
-        self._paths = {1: ""}
-        self._nodes: dict[tuple[str, int], int] = {}
-        self._held: dict[int, int] = {}  # node -> descriptor of its file, which may have lost its name
+        self.paths = {1: ""}
+        self.nodes: dict[tuple[str, int], int] = {}
+        self.held: dict[int, int] = {}  # node -> descriptor of its file, which may have lost its name
         self._fd = fd
 
     # -- the kernel's requests -------------------------------------------------------------------------------------
@@ -167,20 +175,21 @@ class _Server:
                 return
             sys.exit(0)  # ENODEV: unmounted
         _, opcode, unique, node, *_ = _IN.unpack_from(request)
-        name = _NAMES.get(opcode, "")
+        name = self.NAMES.get(opcode, "")
         if name in ("forget", "interrupt"):
             return
         self.calls[name] = self.calls.get(name, 0) + 1
         try:
             if name in self.faults.errors:
                 raise OSError(self.faults.errors[name], "asked for")
-            data, code = self._answer(name, node, request[_IN.size :]), 0
+            data, code = self.answer(name, node, request[_IN.size :]), 0
         except OSError as error:
             data, code = b"", -(error.errno or errno.EIO)
         with contextlib.suppress(OSError):  # the caller was interrupted meanwhile
             os.write(self._fd, _OUT.pack(_OUT.size + len(data), code, unique) + data)
 
-    def _answer(self, name: str, node: int, body: bytes) -> bytes:
+    def answer(self, name: str, node: int, body: bytes) -> bytes:
+        """What `body` asks for. Raises OSError."""
         if name == "init":
             _, minor, readahead = struct.unpack_from("<III", body)
             return _INIT_OUT.pack(7, min(minor, 31), readahead, 0, 12, 9, 1 << 20, 1, 256, 0)
@@ -189,28 +198,36 @@ class _Server:
         if name in ("release", "releasedir", "flush", "access", "destroy"):
             return b""
         if name == "lookup":
-            child = os.path.join(self._paths[node], os.fsdecode(body.rstrip(b"\0")))  # noqa: PTH118
-            found = os.lstat(self.backing / child)
-            known = self._nodes.setdefault((child, found.st_ino), len(self._nodes) + 2)
-            self._paths[known] = child
-            return _ENTRY.pack(known, 0, 0, 0, 0, 0) + self._attributes(found)
-        path = self.backing / self._paths[node]
+            return self.entry(self.child(node, body))
+        path = self.backing / self.paths[node]
         if name == "getattr":
-            found = os.fstat(self._held[node]) if node in self._held else os.lstat(path)
-            return _GETATTR_OUT.pack(0, 0, 0) + self._attributes(found)
+            found = os.fstat(self.held[node]) if node in self.held else os.lstat(path)
+            return GETATTR_OUT.pack(0, 0, 0) + self.attributes(found)
         if name == "opendir":
-            return _OPEN_OUT.pack(0, 0, 0)
+            return OPEN_OUT.pack(0, 0, 0)
         if name == "open":
-            if node not in self._held:
-                self._held[node] = os.open(path, os.O_RDONLY)
-            return _OPEN_OUT.pack(0, _DIRECT_IO, 0)
+            if node not in self.held:
+                self.held[node] = os.open(path, os.O_RDONLY)
+            return OPEN_OUT.pack(0, DIRECT_IO, 0)
         if name == "read":
-            return self._read(self._held[node], *_READ_IN.unpack_from(body)[1:])
+            return self._read(self.held[node], *_READ_IN.unpack_from(body)[1:])
         if name == "readdir":
             return _listing(path, *_READ_IN.unpack_from(body)[1:])
         raise OSError(errno.ENOSYS, name)
 
-    def _attributes(self, found: os.stat_result) -> bytes:
+    def child(self, node: int, name: bytes) -> str:
+        """The path of what is called `name` (it may end in NUL) in the directory `node`."""
+        return os.path.join(self.paths[node], os.fsdecode(name.rstrip(b"\0")))  # noqa: PTH118
+
+    def entry(self, path: str) -> bytes:
+        """What the kernel is told of the file at `path`."""
+        found = os.lstat(self.backing / path)
+        known = self.nodes.setdefault((path, found.st_ino), len(self.nodes) + 2)
+        self.paths[known] = path
+        return _ENTRY.pack(known, 0, 0, 0, 0, 0) + self.attributes(found)
+
+    def attributes(self, found: os.stat_result) -> bytes:
+        """The kernel's form of a status."""
         size = found.st_size
         if self.faults.known_bytes is not None and stat.S_ISREG(found.st_mode):
             size = min(size, self.faults.known_bytes)
@@ -225,6 +242,8 @@ class _Server:
         )
 
     def _read(self, fd: int, offset: int, size: int) -> bytes:
+        if offset < self.faults.bad_bytes:
+            raise OSError(errno.EIO, "a bad sector")
         if self.faults.read_bytes is not None:
             size = min(size, self.faults.read_bytes)
         data = os.pread(fd, size, offset)
@@ -257,13 +276,13 @@ def fault_fs(backing: Path, point: Path) -> Iterator[FaultFs]:
         mounted.close()
 
 
-def _mount(point: Path) -> int:
-    """A FUSE connection at `point`: fusermount3 mounts, and hands the descriptor over."""
+def mount(point: Path, access: str) -> int:
+    """A FUSE connection at `point` ("ro" or "rw"): fusermount3 mounts, and hands the descriptor over."""
     mounter = shutil.which("fusermount3") or "fusermount3"
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours, theirs:
         done = subprocess.run(
-            [mounter, "-o", "ro,nosuid,nodev,fsname=faultfs,subtype=faultfs", "--", str(point)],
+            [mounter, "-o", f"{access},nosuid,nodev,fsname=faultfs,subtype=faultfs", "--", str(point)],
             env={**os.environ, "_FUSE_COMMFD": str(theirs.fileno())},
             pass_fds=[theirs.fileno()],
             capture_output=True,
@@ -279,7 +298,7 @@ def _mount(point: Path) -> int:
 
 
 def _main(backing: str, point: str) -> None:
-    server = _Server(Path(backing), _mount(Path(point)))
+    server = Server(Path(backing), mount(Path(point), "ro"))
     print("ready", flush=True)
     server.serve()
 
