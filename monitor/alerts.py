@@ -12,6 +12,7 @@ from trainmon.monitor.detectors.lineage import Restart
 from trainmon.monitor.finding import Episode, Finding, Incident, Severity
 from trainmon.monitor.fold import Recovered, folded
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.one_cause import joined
 from trainmon.monitor.one_rise import told_once
 from trainmon.monitor.signals import BY_ID
 
@@ -20,6 +21,7 @@ _TOGETHER_STEPS: Final = 10.0
 _TOGETHER_VALUES: Final = 3.0
 # Where a level began is only known to within the values it was told from the noise by.
 _LEVEL_VALUES: Final = 20.0
+_LATER_STEPS: Final = 100.0  # that the leading fault began behind the first one: both are told
 _SUDDEN: Final = frozenset(
     ("spike", "co_spike", "drop", "nonfinite", "null_loss", "zero_loss", "vanished", "slow_step")
 ) | {
@@ -152,7 +154,7 @@ class AlertBook:
                 name = f"i{episode.id}"
                 anchors[place] = (name, episode.first_step, reach)
             placed.append(replace(episode, incident=name))
-        return told_once(placed, intervals or {})
+        return told_once(joined(placed, intervals or {}), intervals or {})
 
     def _begin(self, check: str, finding: Finding) -> Episode:
         first_step = finding.step if finding.first_step is None else finding.first_step
@@ -303,16 +305,22 @@ def _title(episodes: Sequence[Episode]) -> str:
     """Plain words: what happened to which signals, and where it began."""
     ordered = _ordered(episodes)
     lead = ordered[0]
-    others = dict.fromkeys(_plain(episode.signal) for episode in ordered[1:])
-    others.pop(_plain(lead.signal), None)
-    first_step = min(episode.first_step for episode in episodes)
-    kind = _KIND_WORDS.get(lead.kind, lead.kind.replace("_", " "))
+    first = min(episodes, key=lambda episode: episode.first_step)
+    kind = _kind_words(lead)
     if lead.kind == "drift" and lead.severity is Severity.FAIL:
         kind = "divergence"
-    text = f"{_plain(lead.signal)}: {kind} at step {first_step:,.15g}"
-    if others:
-        text += f", with {', '.join(others)}"
-    return text
+    step, began = first.first_step, ""
+    if lead.first_step - step > _LATER_STEPS:
+        what = _kind_words(first) if first.signal == lead.signal else _plain(first.signal)
+        step, began = lead.first_step, f" ({what} since step {step:,.15g})"
+    others = dict.fromkeys(_plain(episode.signal) for episode in ordered[1:] if not began or episode is not first)
+    others.pop(_plain(lead.signal), None)
+    text = f"{_plain(lead.signal)}: {kind} at step {step:,.15g}"
+    return text + (f", with {', '.join(others)}" if others else "") + began
+
+
+def _kind_words(episode: Episode) -> str:
+    return _KIND_WORDS.get(episode.kind, episode.kind.replace("_", " "))
 
 
 def _ordered(episodes: Sequence[Episode]) -> list[Episode]:

@@ -85,7 +85,26 @@ def _data(seen: _Seen) -> str:
         return f"a change of the data: {_who(mix)} moved at the same step"
     if not _is_one(groups):
         return ""
-    return f"the data of one part: {_who(groups)} moved with the loss"
+    return f"the data of one part: {_who(groups)} moved with the loss; {_look_at(groups)}"
+
+
+def _part(seen: _Seen) -> str:
+    """One source or modality that got worse by itself."""
+    groups = [one for one in seen.of("loss.source", "loss.modality") if one.severity is not Severity.INFO]
+    if not groups or not _is_one(groups):
+        return ""
+    return f"the data of one part: {_look_at(groups)}"
+
+
+def _look_at(groups: Sequence[Episode]) -> str:
+    """The source or modality to look at, beside its share of the tokens where that is logged."""
+    worst = max(groups, key=lambda one: one.severity)
+    who = ", ".join(f"{name} {value}" for name, value in worst.signal.labels)
+    share, before = (worst.detail.get(name) for name in ("token_share", "token_share_before"))
+    if not isinstance(share, float) or not isinstance(before, float):
+        return f"look at {who}, its files since step {worst.first_step:,.15g} and its share of the tokens (not logged)"
+    moved = f"stayed at {share:.1%}" if f"{share:.1%}" == f"{before:.1%}" else f"went from {before:.1%} to {share:.1%}"
+    return f"look at {who} and its files since step {worst.first_step:,.15g}; its share of the tokens {moved}"
 
 
 def _routing(seen: _Seen) -> str:
@@ -147,6 +166,21 @@ def _memory(seen: _Seen) -> str:
     return ""
 
 
+def _growing(seen: _Seen) -> str:
+    if not seen.kind("memory_creep") or not seen.kind("memory_high"):
+        return ""
+    return "memory that keeps growing: tensors kept from one step to the next"
+
+
+def _concentrating(seen: _Seen) -> str:
+    falls = seen.kind("entropy")
+    floods = [one for one in seen.family("moe.") if one.kind != "entropy"]
+    if not falls or not floods or falls[0].first_step > floods[0].first_step:
+        return ""
+    fell, flooded = falls[0].first_step, floods[0].first_step
+    return f"the router: its entropy fell at step {fell:,.15g}, and {_who(floods)} followed at step {flooded:,.15g}"
+
+
 def _lost(seen: _Seen) -> str:
     if seen.kind(*_PROCESS_ENDS) and seen.kind("nonfinite"):
         return "the loss was no longer a number when the job ended"
@@ -163,10 +197,13 @@ _PATTERNS: Final[tuple[Callable[[_Seen], str], ...]] = (
     _data,
     _rank,
     _routing,
+    _concentrating,
+    _growing,
     _waiting,
     _gradient_first,
     _batch,
     _both,
+    _part,
 )
 
 

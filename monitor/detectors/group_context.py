@@ -29,6 +29,7 @@ class GroupContext:
         self.shares: dict[SignalKey, Newest] = {}
         self.first_shares: dict[SignalKey, float] = {}
         self.words: dict[SignalKey, str] = {}
+        self._told_shares: dict[SignalKey, dict[str, float]] = {}
         self._frame: Frame | None = None
 
     def feed(self, frame: Frame) -> None:
@@ -59,6 +60,10 @@ class GroupContext:
         """`what` with the words that were told last of the same series."""
         return what + self.words.get(key, "") if what else what
 
+    def shares_of(self, key: SignalKey) -> dict[str, float | str]:
+        """The share of the tokens of a group of which something was told: now, and when it was first told."""
+        return dict(self._told_shares.get(key, {}))
+
     def _mean(self, first_step: float, row: int) -> str:
         known, losses = self.losses.steps, self.losses.values
         before: list[float] = losses[known < first_step][-COMPARED:].tolist()
@@ -87,5 +92,6 @@ class GroupContext:
         if math.isnan(now):
             return ""
         before = self.first_shares.setdefault(key, now)
+        self._told_shares[key] = {"token_share": now, "token_share_before": before}
         was = f", {before:.1%} when it was first told" if abs(now - before) > 0.2 * before else ""
         return f"its share of the tokens is {now:.1%}{was}"

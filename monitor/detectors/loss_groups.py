@@ -67,7 +67,8 @@ class LossGroups(SeriesDetector):
 
     def _with_context(self, said: Finding, row: int) -> Finding:
         if said.action == "open" or (said.action == "grow" and said.what):
-            return replace(said, what=self.context.told(said, row))
+            what = self.context.told(said, row)
+            return replace(said, what=what, detail={**said.detail, **self.context.shares_of(said.signal)})
         return replace(said, what=self.context.again(said.signal, said.what))
 
     def make_track(self, key: SignalKey) -> Track:

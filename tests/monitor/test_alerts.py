@@ -184,6 +184,9 @@ def test_who_is_woken(check: str, signal: SignalKey, severity: Severity, rl: boo
 # One story: what belongs together, what lies behind it.
 
 SHARE = SignalKey("source.token_share", (("source", "code"),))
+CODE = SignalKey("loss.source", (("source", "code"),))
+MEMORY = SignalKey("sys.memory_share")
+LAYER_4 = (("layer", "4"),)
 NO_NUMBERS = {"severity": Severity.FAIL, "kind": "nonfinite"}
 
 
@@ -238,6 +241,39 @@ def test_a_level_that_seems_to_begin_a_little_before_the_jump_is_the_same_story(
             ],
             "router",
         ),
+        (
+            [
+                ("sys.memory", said(step=100, kind="memory_creep", signal=MEMORY)),
+                ("sys.memory", said(step=9000, kind="memory_high", signal=MEMORY)),
+            ],
+            "memory that keeps growing",
+        ),
+        (
+            [
+                ("moe.balance", said(step=100, kind="entropy", signal=SignalKey("moe.entropy", LAYER_4))),
+                ("moe.balance", said(step=400, kind="imbalance", signal=SignalKey("moe.maxvio", LAYER_4))),
+            ],
+            "its entropy fell at step 100, and MaxVio (layer 4) followed at step 400",
+        ),
+        (
+            [
+                (
+                    "loss.groups",
+                    said(kind="group_shift", signal=CODE, detail={"token_share": 0.3, "token_share_before": 0.3}),
+                )
+            ],
+            "look at source code and its files since step 100; its share of the tokens stayed at 30.0%",
+        ),
+        (
+            [
+                (
+                    "loss.groups",
+                    said(kind="group_shift", signal=CODE, detail={"token_share": 0.1, "token_share_before": 0.3}),
+                )
+            ],
+            "its share of the tokens went from 30.0% to 10.0%",
+        ),
+        ([("loss.groups", said(kind="group_shift", signal=CODE))], "its share of the tokens (not logged)"),
         ([("loss.spike", said(step=100))], ""),
         ([("grad.norm", said(step=100, signal=GRAD, severity=Severity.INFO))], ""),
     ],
@@ -246,6 +282,30 @@ def test_the_likely_cause(findings: list[tuple[str, Finding]], words: str) -> No
     (incident,) = gathered(*findings)
     assert words in incident.cause
     assert bool(words) == bool(incident.cause)
+
+
+def test_what_followed_too_late_or_elsewhere_or_was_over_is_a_story_of_its_own() -> None:
+    entropy = SignalKey("moe.entropy", LAYER_4)
+    first = ("moe.balance", said(step=100, kind="entropy", signal=entropy))
+    other_layer = SignalKey("moe.maxvio", (("layer", "5"),))
+    assert len(gathered(first, ("moe.balance", said(step=400, kind="imbalance", signal=other_layer)))) == 2
+    flooded = ("moe.balance", said(step=4000, kind="imbalance", signal=SignalKey("moe.maxvio", LAYER_4)))
+    assert len(gathered(first, flooded)) == 2
+    over = ("sys.memory", said("recover", step=200, kind="memory_creep", signal=MEMORY))
+    creep = ("sys.memory", said(step=100, kind="memory_creep", signal=MEMORY))
+    high = ("sys.memory", said(step=900, kind="memory_high", signal=MEMORY))
+    assert len(gathered(creep, over, high)) == 2
+    assert len(gathered(creep, ("sys.memory", said(step=900, kind="memory_high", signal=MEMORY, attempt=1)))) == 2
+
+
+def test_a_story_whose_worst_came_later_is_titled_with_both_steps() -> None:
+    (incident,) = gathered(
+        ("moe.balance", said(step=100, kind="entropy", signal=SignalKey("moe.entropy"))),
+        ("moe.balance", said(step=400, kind="imbalance", signal=SignalKey("moe.maxvio"), severity=Severity.FAIL)),
+        ("loss.shift", said(step=405, kind="level_shift", severity=Severity.WARN)),
+    )
+    assert incident.title == "MaxVio: imbalance at step 400, with training loss (router entropy since step 100)"
+    assert incident.first_step == 100
 
 
 def test_a_snoozed_episode_does_not_page() -> None:
