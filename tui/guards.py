@@ -10,6 +10,17 @@ from textual.command import CommandList, CommandPalette
 from textual.css.query import NoMatches
 from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
+from textual.geometry import Size
+from textual.screen import Screen
+
+
+def size_by_now(screen: Screen[Any]) -> Size:
+    """The size that `screen` is laid out at, whatever older one it is told of.
+
+    Textual's screens are told by each layout of the size that it gave them. Two changes that wait in one queue (a
+    window dragged on a busy machine) then called each other for ever: no key was answered, no signal heard.
+    """
+    return screen.app.size
 
 
 class Palette(CommandPalette):
@@ -19,6 +30,9 @@ class Palette(CommandPalette):
         lists = self.query(CommandList)
         if lists and lists.first().option_count:
             super()._action_command_list(action)
+
+    def _screen_resized(self, size: Size) -> None:  # noqa: ARG002 - Textual's signature
+        super()._screen_resized(size_by_now(self))
 
 
 def is_late_palette(error: BaseException) -> bool:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingsMap, BindingType
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui import keys
 from trainmon.tui.glyphs import Glyphs
+from trainmon.tui.guards import size_by_now
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.run_lines import run_words
 from trainmon.tui.span import Span
@@ -174,6 +176,9 @@ class MonitorScreen(Screen[None]):
 
     def _show_newest(self) -> None:
         self.show(self.monitor.fleet)
+
+    def _screen_resized(self, size: Size) -> None:  # noqa: ARG002 - Textual's signature
+        super()._screen_resized(size_by_now(self))
 
     def on_resize(self) -> None:
         """A resize storm costs one drawing after each layout, never more."""
