@@ -235,6 +235,7 @@ def _series(view: SeriesView) -> str:
     name = view.key.signal
     values = view.values[np.isfinite(view.values)][-100:]
     text_ = f"{named(view.key)}: {view.count:,} values, last {amount(name, view.last)} at step {view.steps[-1]:.15g}"
+    text_ += f"; not logged, worked out: {view.derived}" if view.derived else ""
     if len(values) < 2:
         return text_
     middle = float(np.median(values))

@@ -30,7 +30,8 @@ _ORDER = {"missing": 0, "derivable": 1, "present": 2, "not applicable": 3}
 class Row:
     """One row: `keys` are the log's own names, `rule` the derivation (D1-D17) where it is not logged as such.
 
-    `per_card`: the rate that is logged is one card's, not the whole run's.
+    `per_card`: the rate that is logged is one card's, not the whole run's. `derived`: how it is worked out here, ""
+    where it is logged or only could be worked out.
     """
 
     row: int
@@ -43,6 +44,7 @@ class Row:
     priority: str
     to_get_it: str
     per_card: bool = False
+    derived: str = ""
 
 
 def rows(run: RunSnapshot) -> tuple[Row, ...]:
@@ -85,6 +87,7 @@ def document(run: RunSnapshot, share: float = DEFAULT_SHARE) -> dict[str, object
                 "priority": row.priority,
                 "to_get_it": row.to_get_it,
                 "per_card": row.per_card,
+                "derived": row.derived,
             }
             for row in rows(run)
         ],
@@ -114,6 +117,7 @@ def _row(signal: Signal, run: RunSnapshot) -> Row:
         signal.row, signal.id, signal.title, status, keys, rule, cadence, signal.priority,
         "" if status == "present" else signal.to_get_it,
         signal.id in _RATES and any(is_per_card(key, run.facts) for key in keys),
+        next((view.derived for view in series), "") if not logged else "",
     )  # fmt: skip
 
 
@@ -149,9 +153,7 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
     for row in rows(run):
         if quiet and row.status != "missing":
             continue
-        source = (
-            printable(", ".join(row.keys), 300) if row.keys else (f"by rule {row.rule}" if row.rule else row.to_get_it)
-        )
+        source = printable(", ".join(row.keys), 300) if row.keys else (_by_rule(row) or row.to_get_it)
         source += " (of one card)" if row.per_card else ""
         cadence = f" every {row.cadence_steps:g} {counted(run.facts)}" if row.cadence_steps else ""
         lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
@@ -165,6 +167,11 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
         )
     lines += [printable(line, 400) for line in logging_cost.lines(logging_cost.logging_cost(run, share))]
     return "\n".join(lines)
+
+
+def _by_rule(row: Row) -> str:
+    """How it is worked out, in words where it is; the rule's number where it could be; "" for neither."""
+    return printable(row.derived, 300) or (f"by rule {row.rule}" if row.rule else "")
 
 
 def key_of(text_key: str) -> SignalKey:

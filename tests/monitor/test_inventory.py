@@ -8,7 +8,8 @@ import pytest
 
 from tests.monitor.logs import Line, engine, parsed, train
 from trainmon.monitor.assemble import assemble
-from trainmon.monitor.inventory import Row, rows
+from trainmon.monitor.explain import explain
+from trainmon.monitor.inventory import Row, rows, text
 from trainmon.monitor.job.judging import Pulse
 
 
@@ -34,3 +35,21 @@ def test_a_count_that_follows_is_not_missing_while_there_is_nothing_to_count() -
 def test_a_rate_of_one_card_is_said_to_be(key: str, *, per_card: bool) -> None:
     row = by_signal([train(step, 2.0, **{key: 7000.0}) for step in range(1, 50)])["sys.tokens_per_second"]
     assert (row.status, row.per_card) == ("present", per_card)
+
+
+def test_a_loss_worked_out_without_counts_is_said_to_be_a_plain_mean_wherever_it_is_told() -> None:
+    lines = [Line({f"loss/rank_{rank}": 2.0 + 0.1 * rank for rank in range(4)}, step) for step in range(1, 60)]
+    run = engine()
+    run.feed("log", parsed(lines))
+    run.settle()
+    snapshot = assemble(run, (), (), Pulse(None, None, False), live=False)
+    row = next(row for row in rows(snapshot) if row.signal == "loss.train")
+    assert (row.status, row.rule) == ("derivable", "D1")
+    assert "plain mean" in row.derived
+    assert "plain mean" in text(snapshot)
+    (told,) = [number for number in explain("loss.nonfinite", snapshot).numbers if number.startswith("training loss")]
+    assert "plain mean" in told
+
+
+def test_what_is_logged_is_not_said_to_be_worked_out() -> None:
+    assert by_signal([train(step, 2.0) for step in range(1, 50)])["loss.train"].derived == ""

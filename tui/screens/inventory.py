@@ -74,7 +74,8 @@ def how(row: inventory.Row) -> str:
     if row.status == "present":
         return f"{', '.join(row.keys) or 'read from the log'}{every}"
     if row.status == "derivable":
-        return f"by rule {row.rule or 'of the format'}{every}"
+        by = row.derived or f"by rule {row.rule or 'of the format'}"
+        return f"{by}{every}"
     return "this run has no such thing" if row.status == "not applicable" else row.to_get_it or f"log {row.signal}"
 
 
