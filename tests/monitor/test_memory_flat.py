@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -209,3 +210,47 @@ def test_tallies_join_as_sets_do(attempts: list[list[int]]) -> None:
         seen.update(steps)
         assert union.count == len(seen)
         assert union.steps().tolist() == sorted(seen)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=40), min_size=1, max_size=4),
+    st.integers(1, 7),
+    st.sampled_from([1.0, 0.1, 10.0]),
+)
+def test_steps_are_counted_as_a_set_in_whatever_order_they_come(
+    attempts: list[list[int]], batch: int, width: float
+) -> None:
+    distinct, tallies, seen = DistinctSteps(), [], set()
+    for steps in attempts:
+        tally, own = StepTally(), set()
+        for at in range(0, len(steps), batch):
+            part = (np.array(steps[at : at + batch], np.float64) * width).tolist()
+            tally.add(np.array(part))
+            own.update(part)
+            assert distinct.count([*tallies, tally]) == len(seen | own)
+            assert tally.count == len(own)
+            assert tally.steps().tolist() == pytest.approx(sorted(own))
+        seen |= own
+        tallies.append(tally)
+
+
+def test_a_copy_of_a_tally_keeps_its_own_steps_when_late_ones_come() -> None:
+    tally = StepTally()
+    tally.add(np.array([1.0, 2.0, 3.0, 10.0, 20.0, 30.0, 31.0]))
+    other = copy.deepcopy(tally)
+    tally.add(np.array([15.0]))
+    tally.add(np.array([32.0, 33.0]))
+    assert other.steps().tolist() == [1, 2, 3, 10, 20, 30, 31]
+    assert tally.steps().tolist() == [1, 2, 3, 10, 15, 20, 30, 31, 32, 33]
+
+
+def test_steps_out_of_order_are_counted_exactly_in_bounded_room() -> None:
+    rng = np.random.default_rng(0)
+    steps = np.arange(40 * MOST_RUNS) + rng.integers(0, 30, 40 * MOST_RUNS)
+    shuffled = np.argsort(steps, kind="stable").astype(np.float64)
+    tally, whole = StepTally(), StepTally()
+    for part in np.array_split(shuffled, 200):
+        tally.add(part)
+        assert held_by(tally) < 1000 * MOST_RUNS
+    whole.add(shuffled)
+    assert tally.count == whole.count == len(shuffled)
