@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual import events
@@ -30,9 +28,10 @@ from trainmon.tui.chart_view import ChartView
 from trainmon.tui.clipboard import copy_sequence
 from trainmon.tui.commands import KeyCommands, RunCommands
 from trainmon.tui.crash import told
+from trainmon.tui.ending import Ending, Terminal
 from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.ground import ask_dark
-from trainmon.tui.guards import Palette, accept_any_keyboard, is_late_palette, outlive_the_terminal
+from trainmon.tui.guards import Palette, accept_any_keyboard, is_late, outlive_the_terminal
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.later import call_after
@@ -59,8 +58,6 @@ _LATEST_S = 0.5  # but no longer than this
 _MOST_ASKED = 64  # files of a run that are asked after: ranks write together
 _AWAITED_S = 60.0  # what has not come by then is missing
 _STILL_S = 1.7  # a screen that was drawn so lately shows the ages nearly as they are
-# What a terminal, a shell or a batch system ends programs with; each must find the terminal as it was.
-_ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 
 
 def terminal_look() -> Look:
@@ -106,7 +103,9 @@ class TrainmonApp(OpeningApp):
         state: StateFile | None = None,
         key_map: KeyMap | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=Terminal)
+        self._ending = Ending(self._leave, self._give_back)
+        self._hears_signals = False  # it does while it has the terminal
         if self.no_color:
             self._filters = [
                 PlainFilter(),
@@ -155,7 +154,7 @@ class TrainmonApp(OpeningApp):
             self.push_screen(Palette(id="--command-palette"))
 
     def _handle_exception(self, error: Exception) -> None:
-        if not is_late_palette(error):
+        if not is_late(error, leaving=self._exit):
             super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
@@ -174,7 +173,16 @@ class TrainmonApp(OpeningApp):
 
     def on_load(self) -> None:
         """Before the terminal is taken: from then on each signal must give it back."""
-        self._leave_on_signals()
+        if self._hears_signals:
+            self._ending.start()
+
+    def run(self, *args: Any, **kwargs: Any) -> None:
+        """Until the screens are left; signals then do again what they did before."""
+        self._hears_signals = True
+        try:
+            super().run(*args, **kwargs)
+        finally:
+            self._ending.stop()
 
     def on_mount(self) -> None:
         """The two timers."""
@@ -190,15 +198,13 @@ class TrainmonApp(OpeningApp):
             self.set_interval(self.frame_s, self.poll)
         self.set_interval(max(_TICK_S, self.frame_s), self._tick)
 
-    def _leave_on_signals(self) -> None:
-        """Ends as `q` does, with the exit status of a signal, so that the terminal is left as it was found."""
-        loop = asyncio.get_running_loop()
-        for number in (getattr(signal, name) for name in _ENDING if hasattr(signal, name)):
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
-                loop.add_signal_handler(number, self._leave, 128 + number)
-
     def _leave(self, status: int) -> None:
+        """Ends as `q` does, with the exit status of a signal."""
         self.exit(return_code=status)
+
+    def _give_back(self) -> None:
+        if isinstance(self._driver, Terminal):
+            self._driver.give_back()
 
     async def on_event(self, event: events.Event) -> None:
         """A key acts before the next one is looked at, so that what is typed behind it goes where it leads."""

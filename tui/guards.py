@@ -35,9 +35,10 @@ class Palette(CommandPalette):
         super()._screen_resized(size_by_now(self))
 
 
-def is_late_palette(error: BaseException) -> bool:
-    """Whether a search of the palette went on after the palette was closed, and found it gone."""
-    return isinstance(error, NoMatches) and "CommandPalette" in str(error)
+def is_late(error: BaseException, leaving: bool) -> bool:
+    """Whether `error` is that a part was not found any more: of a palette that was closed while it searched, or, when
+    `leaving`, of screens that a signal ended before they stood."""
+    return isinstance(error, NoMatches) and (leaving or "CommandPalette" in str(error))
 
 
 def accept_any_keyboard() -> None:

@@ -81,6 +81,46 @@ def test_stopped_and_continued_the_screen_comes_back(logs: Path) -> None:
         assert terminal.settings == list(terminal.settings_before)
 
 
+def test_stopped_by_what_cannot_be_heard_the_screen_comes_back_once(logs: Path) -> None:
+    """A batch system's suspend: the terminal's settings are the first ones at the end, and keys are read once."""
+    command = [*program(""), "watch", "--no-slurm", str(logs / "sound")]
+    with Terminal(command, columns=120, rows=40, cwd=logs) as terminal:
+        terminal.wait_for(r"\b3\.0")
+        for turn in range(2):
+            terminal.signal(signal.SIGSTOP)
+            terminal.settle(0.5)
+            with (logs / "sound" / "metrics.jsonl").open("ab") as log:
+                log.write(row(61 + turn, 2.5 - turn))
+            terminal.signal(signal.SIGCONT)
+            terminal.wait_for(rf"\b{2 - turn}\.5")
+        terminal.send("q")
+        assert terminal.wait_exit() == 0
+        assert terminal.modes_left_on() == set()
+        assert terminal.settings == list(terminal.settings_before)
+        assert terminal.output.count(b"\x1b[?1049h") == terminal.output.count(b"\x1b[?1049l") == 3
+
+
+_NEVER_DONE = """
+from textual import events
+from trainmon.tui.screens.fleet import FleetScreen
+def again(self):
+    self.call_later(self.again)
+FleetScreen.again = FleetScreen.action_pin = again
+"""
+
+
+def test_screens_that_are_busy_for_ever_are_ended_by_a_signal_too(logs: Path) -> None:
+    command = [*program(_NEVER_DONE), "watch", "--no-slurm", str(logs)]
+    with Terminal(command, columns=120, rows=40, cwd=logs) as terminal:
+        terminal.wait_for(r"\b3\.0")
+        terminal.send(" ")
+        terminal.settle(0.5)
+        terminal.signal(signal.SIGTERM)
+        assert terminal.wait_exit() == 128 + signal.SIGTERM
+        assert terminal.modes_left_on() == set()
+        assert terminal.settings == list(terminal.settings_before)
+
+
 # Raises where a socket of the network is made, bound, connected or looked up, and writes it down.
 _NO_NETWORK = """
 def watch(event, args):
