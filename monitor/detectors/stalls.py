@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from trainmon.monitor.detectors.clock_change import skipped_s
 from trainmon.monitor.detectors.common import Found, Place, finding, place
 from trainmon.monitor.detectors.habits import Rhythm
 from trainmon.monitor.finding import Action, Finding, Severity
@@ -63,6 +64,7 @@ class Stalls:
         at = 0
         for i in np.flatnonzero(gaps > self.seconds).tolist():
             self._learn(gaps[at:i])
+            gaps[i] = _passed(float(times[i]) - float(gaps[i]), float(times[i]), frame.time_kind)
             before = place(frame, int(known[i - 1]), math.nan) if i else self._last
             if before is not None and frame.steps[known[i]] > before.step and self._is_long(float(gaps[i])):
                 is_busy = (self._is_explained and not i) or _evaluated(frame, known[max(i - 1, 0) : i + 1])
@@ -109,11 +111,16 @@ class Stalls:
             self._is_explained = True
         if note.kind not in _ENDS or note.time is None or note.time_kind not in _STAMPED or self._last is None:
             return ()
-        gap = note.time - self._time
+        gap = _passed(self._time, note.time, note.time_kind)
         if not self._is_long(gap):
             return ()
         what = f"nothing was logged for {duration(gap)} after step {self._last.step:.15g}, then the job was stopped"
         return (finding("open", "stall", STEP_TIME, Severity.WARN, self._last, what + self._against),)
+
+
+def _passed(before: float, after: float, kind: TimeKind) -> float:
+    """Seconds between two stamps. Where these have no zone, an hour that clocks skipped is none that passed."""
+    return after - before - (skipped_s(before, after) if kind is TimeKind.NAIVE else 0.0)
 
 
 def _evaluated(frame: Frame, rows: IntArray) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -94,3 +95,43 @@ def test_time_is_not_taken_across_attempts() -> None:
     assert told.loud == []
     assert told.result is not None
     assert told.result.verdict is not Verdict.WARN
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_skipped"),
+    [
+        ((2024, 3, 31, 1), True),  # Berlin; an hour earlier in London, an hour later in Athens
+        ((2024, 3, 31, 0), True),
+        ((2024, 3, 31, 2), True),
+        ((2025, 3, 9, 1), True),  # New York
+        ((2024, 10, 6, 1), True),  # Sydney
+        ((2024, 9, 29, 1), True),  # Auckland
+        ((2024, 3, 30, 1), False),
+        ((2024, 3, 17, 1), False),
+        ((2024, 3, 31, 13), False),
+    ],
+)
+def test_an_hour_that_clocks_skip_is_no_silence(ends: tuple[int, int, int, int], is_skipped: bool) -> None:
+    """Stamps without a zone jump by an hour on one night of the year; what is longer is told by what is beyond it."""
+    night = datetime(*ends, 59, 59, 900_000, tzinfo=UTC).timestamp()
+
+    def told(kind: TimeKind, pause_s: float) -> list[str]:
+        frame = paused(400, pause_s=pause_s)
+        frame = dataclasses.replace(frame, times=frame.times - frame.times[399] + night, time_kind=kind)
+        whole = run(StepTime, [frame]).loud
+        assert [each.what for each in run(StepTime, cut(frame, range(1, 600))).loud] == [each.what for each in whole]
+        return [each.what.split(" after")[0] for each in whole if each.kind == "stall"]
+
+    assert told(TimeKind.NAIVE, 3600.0) == ([] if is_skipped else ["nothing was logged for 1 h 0 min"])
+    assert told(TimeKind.NAIVE, 2 * 3600.0) == [f"nothing was logged for {1 if is_skipped else 2} h 0 min"]
+    assert told(TimeKind.ABSOLUTE, 3600.0) == ["nothing was logged for 1 h 0 min"]
+
+
+@pytest.mark.parametrize(("base", "skips"), [(1711850399.0, True), (1711936799.0, False)])
+def test_a_job_that_is_stopped_in_the_night_of_the_change(base: float, skips: bool) -> None:
+    frame = paused()
+    frame = dataclasses.replace(frame, times=frame.times - frame.times[-1] + base, time_kind=TimeKind.NAIVE)
+    detector = StepTime(Thresholds(), {})
+    list(detector.update(frame))
+    said = list(detector.note(Note("run.log", 5, 5, NoteKind.CANCELLED, "", 600.0, base + 3660.0, TimeKind.NAIVE)))
+    assert (not [each for each in said if each.kind == "stall"]) == skips
