@@ -108,7 +108,8 @@ class _Search:
                 self.problems.append(show(str(error)))
         self._take_remote()
         is_one_walk = len(targets) <= 1 and len(self.places) == 1  # gives each file once
-        groups = self._chained(self._continued(self.groups if is_one_walk else self._without_repeats()))
+        # A scheduler knows; what logs hold decides about those that it does not know.
+        groups = self._continued(self._chained(self.groups if is_one_walk else self._without_repeats()))
         for _, found in groups:
             self._inherit(found)
             for path, start in starts_of(each.path for each in found.files).items():
