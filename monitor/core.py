@@ -47,8 +47,7 @@ class Attempt:
         """Takes in the steps of training rows."""
         if not len(steps):
             return
-        if np.isnan(self.first):
-            self.first = float(steps[0])
+        self.first = float(np.fmin(self.first, steps.min()))
         self.last = float(np.fmax(self.last, steps.max()))
         self.tally.add(steps)
 

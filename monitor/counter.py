@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -52,9 +53,15 @@ class StepCounter:
         self._recent.extend(tail.tolist())
         self.top = float(steps[-1])
 
+    def expect(self, step: float) -> None:
+        """Tells the step that follows: the first interval, while none is known."""
+        if not self._widths and step > self.top:
+            self._widths.append(step - self.top)
+
     def note_late(self, step: float) -> None:
         """Takes in one step below `top`."""
         self._recent.append(step)
+        self.first = min(self.first, step)
 
     @property
     def widths(self) -> int:
@@ -75,7 +82,8 @@ class StepCounter:
         place = bisect_left(seen, step)
         if not 0 < place < len(seen):
             return False
-        return seen[place] - seen[place - 1] > _WIDER * min(self._widths, default=1.0)
+        usual = min((after - before for before, after in pairwise(seen)), default=1.0)
+        return seen[place] - seen[place - 1] > _WIDER * min(usual, min(self._widths, default=usual))
 
     def has_seen(self, step: float) -> bool:
         """Whether `step` is among the newest steps."""

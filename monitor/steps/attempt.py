@@ -20,6 +20,7 @@ EPOCH: Final = SignalKey("progress.epoch")
 # Rows a few intervals back are out of order; farther back they are another place of the run.
 _NEAR_INTERVALS: Final = 8.0
 _REPEATS_TO_TELL: Final = 20
+_EARLY_ROWS: Final = 8
 # So many rows came late: it is how this log is written.
 _LATE_TO_TELL: Final = 3
 # A step within this share of the run is where it began, not a checkpoint of it.
@@ -123,7 +124,9 @@ class Attempt:
 
     def is_near(self, step: float) -> bool:
         """Whether `step` is no farther back than rows out of order are."""
-        return step >= self.counter.top - _NEAR_INTERVALS * self.counter.interval
+        # While no interval is known, a first step is taken for one.
+        interval = self.counter.interval if self.counter.widths else max(step, 1.0)
+        return step >= self.counter.top - _NEAR_INTERVALS * interval
 
     @property
     def begun(self) -> float:
@@ -140,7 +143,13 @@ class Attempt:
 
     def may_be_late(self, step: float) -> bool:
         """Whether `step` lies a little back and was not seen; a restart that logs oftener looks the same at first."""
-        return self.is_near(step) and step > self.counter.first and not self.counter.has_seen(step)
+        is_within = step > self.counter.first or self.is_early
+        return is_within and self.is_near(step) and not self.counter.has_seen(step)
+
+    @property
+    def is_early(self) -> bool:
+        """Whether so few rows were taken in that a lower step may be where the run began: 3, 2, 1, 4."""
+        return self.rows <= _EARLY_ROWS
 
     def is_new_epoch(self, row: Rows) -> bool:
         """Whether `row` begins an epoch, and with it the steps anew."""

@@ -213,8 +213,13 @@ class StepTracker:
         if self._repeats_held(row):
             yield from self._hold(row)
             return
-        why = doubt.hear(self._attempt.effective(row))
+        step = self._attempt.effective(row)
+        if step < doubt.last and self._attempt.is_early and self._is_unheard(step):
+            yield from self._hold(row)  # the first rows may be out of order: 3, 2, 1, 4
+            return
+        why = doubt.hear(step)
         if why is Why.WRITERS:
+            self._attempt.counter.expect(step)
             yield from self._let_go(doubt.last)
             yield from self._single(row)
         elif why is Why.RESTART:
@@ -225,9 +230,12 @@ class StepTracker:
 
     def _doubt_of(self, row: Rows) -> Doubt:
         counter, step = self._attempt.counter, self._attempt.effective(row)
-        interval = counter.interval if counter.widths else np.nan
+        interval = counter.interval if counter.widths else counter.top - step if self._attempt.is_near(step) else np.nan
         is_near = self._attempt.is_near(step)
         return Doubt(step, top=counter.top, interval=interval, is_near=is_near, is_sure=counter.widths > 1)
+
+    def _is_unheard(self, step: float) -> bool:
+        return self._attempt.may_be_late(step) and all(self._attempt.effective(row) != step for row in self._held)
 
     def _repeats_held(self, row: Rows) -> bool:
         """Whether `row` is the same record as the last of those that are held."""

@@ -302,3 +302,21 @@ def test_rows_that_come_late_all_the_time_are_no_restarts(seed, reach):
     assert made.attempts == ((1.0, 200.0),)
     assert sorted(step for _, step in charted(made)) == [float(step) for step in range(1, 201)]
     assert made.problems == ()
+
+
+@pytest.mark.parametrize(
+    "first", [[2, 1], [3, 2, 1], [3, 1, 2], [4, 1, 2, 3], [4, 2, 3, 1], [4, 3, 2, 1], [2, 1, 4, 3]]
+)
+@pytest.mark.parametrize("width", [1, 10])
+def test_first_rows_out_of_order_are_of_the_one_attempt(first, width):
+    steps = [step * width for step in [*first, *range(len(first) + 1, 40)]]
+    made = read(losses(steps))
+    assert made.attempts == ((float(width), 39.0 * width),)
+    assert made.steps.count == 39
+    assert made.steps.first == width
+    assert made.problems == ()
+
+
+@pytest.mark.parametrize("steps", [[3, 1, 2, 3, 4, 5], [3, 4, 1, 2, 3, 4, 5], [100, 101, 95, *range(96, 120)]])
+def test_a_restart_behind_the_first_rows_stays_one(steps):
+    assert len(read(losses(steps)).attempts) == 2
