@@ -102,7 +102,10 @@ class StateFile:
         if not self._ours:
             return ""
         kept = msgspec.structs.replace(
-            state, directory=self.directory, acknowledged=state.acknowledged[-_MOST_EPISODES:]
+            state,
+            directory=self.directory,
+            acknowledged=state.acknowledged[-_MOST_EPISODES:],
+            snoozed=state.snoozed[-_MOST_EPISODES:],
         )
         try:
             write_private(self.path, msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")

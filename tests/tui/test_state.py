@@ -104,6 +104,10 @@ def test_of_more_acknowledged_episodes_than_are_kept_the_newest_stay(tmp_path: P
     kept = [episode for _, _, episode in file.read()[0].acknowledged]
     assert 1000 < len(kept) < 6000
     assert kept == [str(number) for number in range(6000 - len(kept), 6000)]
+    file.write(State(snoozed=tuple(("run", "target", str(number), 9e9) for number in range(6000))))
+    asleep = [one[2] for one in file.read()[0].snoozed]
+    assert asleep == [str(number) for number in range(6000 - len(asleep), 6000)]
+    assert len(asleep) == len(kept)
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
