@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from trainmon.tails.formats.bar import Bar, BarKind
 from trainmon.tails.formats.builder import BlockBuilder
+from trainmon.tails.formats.epoch_heading import EpochHeading
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.ranks import RankVoices
 from trainmon.tails.formats.said_again import is_same
@@ -65,6 +66,7 @@ class Sink:
         self._newest_total: tuple[float, float | None] | None = None
         self._clock = (math.nan, 0.0)
         self._in_epoch = EpochSteps()
+        self.heading = EpochHeading()
         self._shapes = 0
         self._met: set[str] = set()
         self._reads_bars: bool | None = None  # whose clock the records have: the bars', or the lines' prefixes
@@ -206,11 +208,13 @@ class Sink:
         if step is not None:
             if self._is_duplicate(step, values):
                 return
+            before = self.step
             if line.prefix.rank and self._voices.is_echo(line.prefix.rank, step):
                 values = {f"{key}{{rank={line.prefix.rank}}}": value for key, value in values.items()}
             else:
                 self.step, self.step_key = step, reading.step_key or self.step_key
             self._total(reading, line)
+            values = self.heading.on_top(values, step, before) if self.heading.is_open else values
         elif line.prefix.rank and self._is_echo(line.prefix.rank, values):
             values = {f"{key}{{rank={line.prefix.rank}}}": value for key, value in values.items()}
         self.dialects[reading.dialect] += 1

@@ -165,7 +165,7 @@ class Stdout(LineFormat):
     def _read_together(self, lines: list[Known]) -> None:
         """Reads lines of known outlines."""
         # The first may go on from a frame that had the time.
-        alone = 1 if lines and lines[0][3] == self._line_prefix[0] else 0
+        alone = 1 if lines and (lines[0][3] == self._line_prefix[0] or self._sink.heading.is_open) else 0
         read = stretch_of(lines[alone:]) if len(lines) >= _TOGETHER else None
         for _, raw, offset, line_no, _ in lines if read is None else lines[:alone]:
             self._line(raw, raw.translate(DIGITS), offset, line_no)
@@ -337,6 +337,7 @@ class Stdout(LineFormat):
             is_foreign, said = True, line
             line, interest = replace(line, text=english), interest_of(english.lower().encode("utf-8", "replace"))
         sink.newest_template, sink.bar_kind, sink.is_telling = None, BarKind.NONE, False
+        is_heading = bool(interest & METRICS) and sink.heading.hear(line.text)
         if self._choice.is_open or interest & METRICS:
             had_records = sink.has_records
             is_named = self._is_named(line, is_read=True)
@@ -369,7 +370,7 @@ class Stdout(LineFormat):
             return _Kind.OTHER
         if sink.bar_kind is not BarKind.NONE:
             return _KIND_OF_BAR[sink.bar_kind]
-        return _Kind.OTHER if is_record or sink.is_telling else _Kind.DULL
+        return _Kind.OTHER if is_record or sink.is_telling or is_heading else _Kind.DULL
 
     def _is_named(self, line: Line, *, is_read: bool = False) -> bool:
         """Whether a logger's bare name stands before what is, or may turn out to be, a record."""
