@@ -10,7 +10,6 @@ import numpy as np
 
 from trainmon.monitor.detectors.base import CheckView, Detector
 from trainmon.monitor.detectors.common import (
-    Finite,
     Place,
     Rl,
     finding,
@@ -23,6 +22,7 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.curve_points import Curve
 from trainmon.monitor.detectors.meant import EPOCH, MeantChanges
 from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
@@ -35,15 +35,14 @@ from trainmon.tails.record import FloatArray
 
 LOSS = SignalKey("loss.train")
 LR = SignalKey("optim.lr")
-MOST_POINTS = 256  # then neighbours are joined: memory does not grow with the run
 DECAYED = 0.5  # of the peak: a decaying learning rate flattens the curve by design
 PROMISED = 0.15  # the trend before must promise a fall of so much over the flat part ...
 FLAT_SHARE = 0.5  # ... which is at least half of what the run has done
 NO_BEND = 5.0  # ... and a stop must explain the curve better than a smooth bend; of healthy ones, many stand near 0
 NEARLY_ALL = 0.95  # of the run, or more: flat from the beginning on, however it bent there
 # A shorter end is told where nothing but a stop explains it.
-STOPPED = 25.0  # the evidence of a stop against any smooth curve
-PROMISED_BY_STOP = 0.05
+STOPPED, PROMISED_BY_STOP = 25.0, 0.03  # the evidence of a stop against any smooth curve, and the least promise
+HINTED, PROMISED_BY_HINT = 12.0, 0.02  # worth a note: of healthy curves, only such that have reached their floor
 LOOKED_BACK = 8.0  # times the flat part's first step: what lies before that has another slope
 LEAST_TREND = 8  # points
 KEPT_PROMISE = 0.25  # a fall of a quarter of the promise is no plateau
@@ -54,83 +53,21 @@ MIN_FLAT = 12
 LOOK = 1.1  # times the run's length at the last look
 PARTS = 6  # of a flat end, each at its level
 NEAR = KEPT_PROMISE * PROMISED  # of the log loss: at the level
-_FEW = 32  # steps that are added up sooner one by one than by numpy
 
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """A flat end: where it begins, its level, the fall that the trend promised since (a share of the loss)."""
+    """A flat end: where it begins, its level, the fall that the trend promised since (a share of the loss).
+
+    `severity`: INFO where a smooth bend may still explain it.
+    """
 
     first: Place
     last: Place
     level: float
     promised: float
     slope_error: float
-
-
-class _Curve:
-    """The loss of the newest run as at most 256 points: (mean step, median log loss, where it begins)."""
-
-    def __init__(self) -> None:
-        self.points: list[tuple[float, float, Place]] = []
-        self.join = 1
-        self.usable = True
-        self._begin: Place | None = None
-        self._steps = 0.0
-        self._values: list[float] = []
-
-    def feed(self, frame: Frame, own: Finite, begin: int, end: int, look: float) -> int:
-        """Values begin..end in order, up to the first that makes a point at or beyond step `look`; how far it came.
-
-        A value below 0 makes the curve useless, a 0 is passed over.
-        """
-        kept = np.arange(begin, end)
-        if not (positive := own.values[begin:end] > 0).all():
-            self.usable = self.usable and float(own.values[begin:end].min()) >= 0
-            kept = kept[positive]
-        rows, steps, values = own.rows[kept], own.steps[kept], own.values[kept]
-        at = 0
-        while at < len(values):
-            stop = min(at + self.join - len(self._values), len(values))
-            if not self._values:
-                self._begin = place(frame, int(rows[at]), float(values[at]))
-            self._values += values[at:stop].tolist()
-            self._add_up(steps[at:stop])
-            at = stop
-            if len(self._values) >= self.join:
-                self._close()
-                if steps[stop - 1] >= look:
-                    return int(kept[stop - 1]) + 1
-        return end
-
-    def _add_up(self, steps: FloatArray) -> None:
-        """A running sum: numpy's own adds up in another order."""
-        if len(steps) > _FEW:
-            self._steps = float(np.add.accumulate(np.concatenate([[self._steps], steps]))[-1])
-            return
-        for step in steps.tolist():
-            self._steps += step
-
-    def _close(self) -> None:
-        count = len(self._values)
-        assert self._begin is not None
-        self.points.append((self._steps / count, math.log(sorted(self._values)[count // 2]), self._begin))
-        self._values.clear()
-        self._steps = 0.0
-        if len(self.points) >= MOST_POINTS:
-            pairs = zip(self.points[::2], self.points[1::2], strict=True)
-            self.points = [((a[0] + b[0]) / 2, (a[1] + b[1]) / 2, a[2]) for a, b in pairs]
-            self.join *= 2
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the newest value has closed a point."""
-        return not self._values
-
-    def clear(self) -> None:
-        """Begins anew."""
-        self.points, self.join, self._steps = [], 1, 0.0
-        self._values.clear()
+    severity: Severity = Severity.WARN
 
 
 class _Shape(NamedTuple):
@@ -140,6 +77,7 @@ class _Shape(NamedTuple):
     level: float
     promised: float
     slope_error: float
+    severity: Severity = Severity.WARN
 
 
 def _flat_from(steps: FloatArray, u: FloatArray, least: float) -> int | None:
@@ -181,9 +119,9 @@ class LossPlateau(Detector):
     """Over N = max(1,000 steps, 5% of the run) the slope is not different from 0, minding autocorrelation.
 
     Only a WARN, and only when the learning rate is not decayed and the loss stands above what the run's own power
-    law, fitted to the part before, promised: 15% lower over a flat end of half of the run, 5% over a shorter one, where
+    law, fitted to the part before, promised: 15% lower over a flat end of half of the run, 3% over a shorter one, where
     a fall that stops at once explains the curve so much better than any that flattens smoothly that it is no chance.
-    A loss below 0.1 nats has converged.
+    Where it explains it better and chance is not ruled out it is a note. A loss below 0.1 nats has converged.
     """
 
     id: ClassVar[str] = "loss.plateau"
@@ -199,7 +137,7 @@ class LossPlateau(Detector):
 
     def __init__(self, limits: Thresholds, facts: Mapping[str, float | str]) -> None:
         super().__init__(limits, facts)
-        self.curve = _Curve()
+        self.curve = Curve()
         self.rl = Rl()
         self.lr_peak = 0.0
         self.lr = math.nan
@@ -240,11 +178,16 @@ class LossPlateau(Detector):
                 self._look = max(LOOK * self.last.step, self.last.step + MIN_FLAT)
                 for said in self._judge():
                     self._opened = said.action in ("open", "grow")
-                    self._held = (self._held or self.find()) if self._opened else None
+                    self._held = self._held_after(said) if self._opened else None
                     found.append(said)
         self._rates(rates.values[seen_rates:])
         self._row = len(frame) - 1
         return found
+
+    def _held_after(self, said: Finding) -> Plateau | None:
+        """The plateau that is open, as it was when it was told so loudly for the first time."""
+        held = self._held
+        return held if held is not None and held.severity >= said.severity else self.find()
 
     def _rates(self, rates: FloatArray) -> None:
         if len(rates):
@@ -268,7 +211,7 @@ class LossPlateau(Detector):
         if self.last is None or len(points) < MIN_BEFORE + MIN_FLAT or self.decayed or not self.curve.usable:
             return None
         # The answer for the same points is kept: most looks come before the next point is whole.
-        held = 0.0 if self._held is None else self._held.first.step
+        held = 0.0 if self._held is None else self._held.first.step + 0.5 * self._held.severity
         asked = (len(points), self.curve.join, points[0][0], points[-1][0], self.window(), held)
         if self._found is None or self._found[0] != asked:
             self._found = (asked, self._shape())
@@ -295,30 +238,37 @@ class LossPlateau(Detector):
         begin = _flat_from(steps, u, self.window())
         if begin is None:
             return None
-        done = float(steps[-1] - steps[0])
+        fit = slope_test(steps[begin:], u[begin:])
+        held = None
+        if self._held is not None and abs(level - math.log(self._held.level)) <= NEAR:
+            held = _Shape(None, math.exp(level), _grown(self._held, float(steps[-1])), fit.error, self._held.severity)
+            if held.severity is Severity.WARN:
+                return held
+        return self._fresh(steps, u, begin, held)
+
+    def _fresh(self, steps: FloatArray, u: FloatArray, begin: int, held: _Shape | None) -> _Shape | None:
+        """What the points from `begin` on tell by themselves; `held`, a note that stands, where they tell no more."""
+        level, done = median(u[-MIN_FLAT:]), float(steps[-1] - steps[0])
         fit = slope_test(steps[begin:], u[begin:])
         flat = float(steps[-1] - steps[begin])
-        if self._held is not None and abs(level - math.log(self._held.level)) <= NEAR:
-            return _Shape(None, math.exp(level), _grown(self._held, float(steps[-1])), fit.error)
         fell = -fit.slope * flat
         back = int(np.searchsorted(steps, steps[begin] / LOOKED_BACK))
         back = min(back, max(begin - LEAST_TREND, 0))
         stop = kink(np.maximum(steps[back:], 1.0), u[back:])
         if (stop is None or stop.evidence < NO_BEND) and flat < NEARLY_ALL * done:
-            return None
-        if (
-            stop is not None
-            and stop.evidence >= STOPPED
-            and stop.promised >= PROMISED_BY_STOP
-            and fell <= KEPT_PROMISE * stop.promised
-        ):
+            return held
+        hint = held
+        if stop is not None and fell <= KEPT_PROMISE * stop.promised:
             at = back + stop.begin
-            if steps[-1] - steps[at] >= self.window():
+            is_long = steps[-1] - steps[at] >= self.window()
+            if is_long and stop.evidence >= STOPPED and stop.promised >= PROMISED_BY_STOP:
                 return _Shape(at, math.exp(level), stop.promised, fit.error)
+            if is_long and stop.evidence >= HINTED and stop.promised >= PROMISED_BY_HINT:
+                hint = held or _Shape(at, math.exp(level), stop.promised, fit.error, Severity.INFO)
         promised = self._promise(steps[:begin], u[:begin], steps[begin], steps[-1])
         is_sure = fell + 2 * fit.error * flat <= KEPT_PROMISE * promised
         if flat < FLAT_SHARE * done or promised < PROMISED or not is_sure:
-            return None
+            return hint
         return _Shape(begin, math.exp(level), promised, fit.error)
 
     @staticmethod
@@ -348,12 +298,15 @@ class LossPlateau(Detector):
             ended: Action = "withdraw" if self.decayed else "recover"
             return [] if at is None else [finding(ended, "plateau", LOSS, Severity.WARN, at, "")]
         lr = f" while the learning rate stands at {self.lr:.3g}" if self.lr == self.lr and self.lr_peak > 0 else ""
+        about = "" if plateau.severity is Severity.WARN else "about "
         what = (
-            f"loss has stayed at {plateau.level:.4g} since step {plateau.first.step:.15g}{lr}; "
+            f"loss has stayed at {plateau.level:.4g} since {about}step {plateau.first.step:.15g}{lr}; "
             f"its trend before promised {-100 * math.expm1(-plateau.promised):.0f}% less by now"
         )
+        if plateau.severity is not Severity.WARN:
+            what += ", which is little beside the noise: it may only flatten"
         action: Action = "grow" if self._opened else "open"
-        return [finding(action, "plateau", LOSS, Severity.WARN, plateau.last, what, first=plateau.first)]
+        return [finding(action, "plateau", LOSS, plateau.severity, plateau.last, what, first=plateau.first)]
 
     def result(self, view: CheckView) -> CheckResult:
         """The verdict now."""
@@ -380,4 +333,6 @@ class LossPlateau(Detector):
             return result(self, Verdict.NO_DATA, what, used=used)
         if self.decayed:
             return result(self, Verdict.PASS, "the learning rate is decayed: the curve may flatten", used=used)
-        return result(self, Verdict.PASS, "the loss follows its own trend", used=used)
+        hints = [episode for episode in view.episodes if not episode.recovered]
+        what = hints[-1].what if hints else "the loss follows its own trend"
+        return result(self, Verdict.PASS, what, used=used)

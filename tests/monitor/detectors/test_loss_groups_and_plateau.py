@@ -8,15 +8,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.monitor.detectors.harness import one, run
+from tests.monitor.detectors.harness import cut, one, run
 from tests.monitor.detectors.synthetic import (
+    LOSS,
     LR,
     RunSpec,
     healthy,
 )
 from trainmon.monitor.detectors.loss_groups import LossGroups
 from trainmon.monitor.detectors.loss_plateau import LossPlateau
-from trainmon.monitor.finding import Severity
+from trainmon.monitor.finding import Severity, Verdict
 from trainmon.monitor.frame import SignalKey
 
 
@@ -64,6 +65,38 @@ def test_a_fall_that_stops_at_once_is_told_though_most_of_the_run_fell(share: fl
     assert severity is Severity.WARN
     assert not recovered
     assert abs(first - share * 20_000) < 1500
+
+
+@pytest.mark.parametrize(
+    ("exponent", "share", "deviation", "severity"),
+    [
+        (0.1, 0.5, 0.005, Severity.WARN),
+        (0.15, 0.7, 0.005, Severity.WARN),
+        (0.2, 0.7, 0.03, Severity.WARN),
+        (0.1, 0.6, 0.02, Severity.INFO),
+        (0.15, 0.5, 0.05, Severity.INFO),
+    ],
+)
+def test_a_stop_is_a_warning_beyond_doubt_and_a_note_where_noise_leaves_some(
+    exponent: float, share: float, deviation: float, severity: Severity
+) -> None:
+    def falls(step: np.ndarray, until: float) -> np.ndarray:
+        return 10.8 * (1 + np.minimum(step, until) / 40.0) ** -exponent
+
+    frame = healthy(RunSpec(steps=20_000, seed=52, cadence=10))
+    noise = np.exp(np.random.default_rng(3).normal(0, deviation, len(frame)))
+    stopped = dataclasses.replace(frame, columns={**frame.columns, LOSS: falls(frame.steps, 20_000 * share) * noise})
+    told = run(LossPlateau, [stopped])
+    (plateau,) = [episode for episode in told.episodes if not episode.recovered]
+    assert plateau.severity is severity
+    assert abs(plateau.first_step - 20_000 * share) < 1500
+    assert told.result is not None
+    assert told.result.verdict is (Verdict.WARN if severity is Severity.WARN else Verdict.PASS)
+    assert ("it may only flatten" in told.result.what) is (severity is Severity.INFO)
+    pieces = run(LossPlateau, cut(stopped, [1, 400, 401, 1200, 1777]))
+    assert [repr(f) for f in pieces.findings] == [repr(f) for f in told.findings]
+    falling = dataclasses.replace(frame, columns={**frame.columns, LOSS: falls(frame.steps, 20_000.0) * noise})
+    assert run(LossPlateau, [falling]).episodes == []
 
 
 def test_a_loss_that_bent_early_and_stood_since_is_told() -> None:
