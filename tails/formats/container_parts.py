@@ -19,6 +19,8 @@ _TAGGED = re.compile(rb"(?P<head>" + _STAMP + rb" (?P<stream>stdout|stderr) )(?P
 _FIRST_TAGGED = re.compile(rb"(?m)^" + _STAMP + rb" (?:stdout|stderr) P(?: |$)")
 _OBJECT = re.compile(rb'\{\s?"log"\s?:\s?"')
 _FIRST_OBJECT = re.compile(rb'(?m)^\{\s?"log"\s?:\s?"')
+_TORN = re.compile(rb"(?:[A-Za-z_][\w/.-]{0,60}\s{0,4}[:=]?\s{0,4})?[-+]?[\d.][\d.,]{0,40}(?:[eE][-+]?\d*)?$")
+_NEAR = 120
 _DECODER = msgspec.json.Decoder()
 _MOST_BYTES = 2 << 20  # of one line; the reader keeps the head of one that is longer
 _PART_BYTES = 8 << 10  # no writer that leaves the line's end away makes longer lines than this, as a rule
@@ -104,9 +106,18 @@ class ContainerParts:
         return out
 
     def flush(self) -> list[Piece]:
-        """What is held, as it is."""
+        """What is held, whose last part did not come: without the number at its end, which may go on there."""
         held, self._held = self._held, {}
-        return [one.whole() for one in held.values()]
+        out = []
+        for one in held.values():
+            may_go_on = one.record is None or bool(self._ends_lines) or len(one.text) >= _PART_BYTES
+            torn = _TORN.search(one.text[-_NEAR:]) if may_go_on else None
+            if torn is not None:
+                one.text = one.text[: len(one.text) - len(torn[0])]
+            whole = one.whole()
+            whole.is_torn = torn is not None
+            out.append(whole)
+        return out
 
     def _part_of(self, raw: bytes) -> _Part | None:
         match = _TAGGED.match(raw)

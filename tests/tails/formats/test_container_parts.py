@@ -99,3 +99,25 @@ def test_a_part_that_never_ends_is_bounded() -> None:
     assert parts.take(line * 1000, 0, 1) == []
     [piece] = parts.flush()
     assert len(piece.raw) < 3 << 20
+
+
+@pytest.mark.parametrize("writer", ["docker", "tagged"])
+@pytest.mark.parametrize("end", ["loss 2.", "loss 2.5", "loss", "loss 1e"])
+def test_the_number_at_the_end_of_a_part_whose_rest_never_came_is_left_out(writer: str, end: str) -> None:
+    lines = [f"step {step} | lr 0.5 | loss 2.5" for step in (1, 2)]
+    last = f"step 3 | lr 0.25 | {end}"
+    if writer == "docker":
+        logged = [f"{line}\n" for line in lines] + [last]
+        text = "".join(json.dumps({"log": each, "stream": "stdout", "time": "x"}) + "\n" for each in logged)
+    else:
+        text = "".join(f"2025-01-15T10:00:0{n}Z stdout F {line}\n" for n, line in enumerate(lines))
+        text += f"2025-01-15T10:00:05Z stdout P {last}\n"
+    parsed = read(text)
+    assert values(parsed, "loss") == [(1.0, 2.5), (2.0, 2.5)]
+    assert values(parsed, "lr")[-1] == (3.0, 0.25)
+    assert parsed.unreadable == (end != "loss")
+
+
+def test_an_only_object_without_the_end_of_its_line_is_whole() -> None:
+    text = json.dumps({"log": "step 1 | lr 0.5 | loss 2.5", "stream": "stdout", "time": "x"}) + "\n"
+    assert values(read(text), "loss") == [(1.0, 2.5)]
