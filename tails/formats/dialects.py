@@ -36,6 +36,7 @@ from trainmon.tails.formats.nemo_line import NemoLine
 from trainmon.tails.formats.numbered import Numbered
 from trainmon.tails.formats.olmo_core import OlmoCore
 from trainmon.tails.formats.rich_bar import RichBar
+from trainmon.tails.formats.sockeye import Sockeye
 from trainmon.tails.formats.torchtitan import TorchTitan
 from trainmon.tails.formats.torchtune import TorchTune
 from trainmon.tails.formats.triples import Triples
@@ -64,6 +65,7 @@ DIALECTS: tuple[type[Dialect], ...] = (
     EspNet,
     WeNet,
     Marian,
+    Sockeye,
     Influx,
     CatBoost,
     Triples,
