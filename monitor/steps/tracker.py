@@ -102,7 +102,7 @@ class StepTracker:
 
     def settle(self) -> Iterator[Placed]:
         """Decides what is held with what is known now: a step back is a restart, rows without a step are numbered."""
-        if self._held:
+        while self._held:  # rows behind a restart may themselves go back
             yield from self._restart_held()
         if self._prelude:
             yield from self._number_prelude()

@@ -320,3 +320,10 @@ def test_first_rows_out_of_order_are_of_the_one_attempt(first, width):
 @pytest.mark.parametrize("steps", [[3, 1, 2, 3, 4, 5], [3, 4, 1, 2, 3, 4, 5], [100, 101, 95, *range(96, 120)]])
 def test_a_restart_behind_the_first_rows_stays_one(steps):
     assert len(read(losses(steps)).attempts) == 2
+
+
+@pytest.mark.parametrize("count", [3, 9, 40])
+def test_no_row_of_steps_that_fall_all_the_way_is_lost(count):
+    made = read(losses(range(count, 0, -1)))
+    assert made.steps.count == count
+    assert sorted(step for _, step in charted(made)) == [float(step) for step in range(1, count + 1)]
