@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -103,7 +104,7 @@ def test_the_installed_wheel_works_anywhere(dist: Path, tmp_path: Path) -> None:
     assert "loss.train" in run(trainmon, "export", project / "runs", "-s", "loss.train", cwd=project)
 
 
-LOWEST_SMOKE = (
+SMOKE = (
     "tests/test_pty.py::test_a_new_value_appears_and_q_leaves_the_terminal_as_it_was",
     "tests/test_cli.py::test_exit_status_of_check",
     "tests/monitor/test_document.py",
@@ -118,6 +119,12 @@ LOWEST_SMOKE = (
     "tests/tui/test_chart.py",
     "tests/tui/test_seen.py",
 )
+
+
+def pass_a_few_tests(python: Path) -> None:
+    command = [str(python), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *SMOKE]
+    tested = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+    assert not tested.returncode, tested.stdout[-3000:]
 
 
 def test_the_lowest_declared_versions_work(dist: Path, tmp_path: Path) -> None:
@@ -139,6 +146,29 @@ def test_the_lowest_declared_versions_work(dist: Path, tmp_path: Path) -> None:
     assert "FAIL" in run(trainmon, "check", tmp_path / "runs", cwd=tmp_path, status=(1,))
     run(trainmon, "check", "--nonsense", cwd=tmp_path, status=(2,))
     install(python, "-c", lowest, "pytest>=8.2,<9", "hypothesis", "pytest-asyncio", "pyte")
-    command = [str(python), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *LOWEST_SMOKE]
-    tested = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
-    assert not tested.returncode, tested.stdout[-3000:]
+    pass_a_few_tests(python)
+
+
+def python_of(version: str) -> str:
+    """A Python of this version, on the path or beside the others of pyenv; "" where there is none that starts."""
+    kept = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    for found in (shutil.which(f"python{version}"), *kept):
+        if found is None:
+            continue
+        asked = [found, "-c", "import venv, ensurepip, sys; print(*sys.version_info[:2], sep='.')"]
+        if subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() == version:
+            return str(found)
+    return ""
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+def test_later_pythons_work_where_the_machine_has_them(dist: Path, tmp_path: Path, version: str) -> None:
+    base = python_of(version)
+    if not base:
+        pytest.skip(f"this machine has no Python {version}")
+    run(base, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    install(python, next(dist.glob("*.whl")), "pytest>=8.2,<9", "hypothesis", "pytest-asyncio", "pyte")
+    run(python.parent / "trainmon", "demo", "--out", tmp_path / "runs", cwd=tmp_path)
+    assert "FAIL" in run(python.parent / "trainmon", "check", tmp_path / "runs", cwd=tmp_path, status=(1,))
+    pass_a_few_tests(python)
