@@ -176,11 +176,11 @@ class TrainmonApp(OpeningApp):
         if self._hears_signals:
             self._ending.start()
 
-    def run(self, *args: Any, **kwargs: Any) -> None:
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         """Until the screens are left; signals then do again what they did before."""
         self._hears_signals = True
         try:
-            super().run(*args, **kwargs)
+            return super().run(*args, **kwargs)
         finally:
             self._ending.stop()
 
