@@ -12,6 +12,7 @@ import re
 
 from trainmon.tails.error_lines import tells_error
 from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, METRIC
+from trainmon.tails.formats.glued import between_writers
 from trainmon.tails.prefix import read_prefix
 from trainmon.tails.quick_dataclass import dataclass
 
@@ -140,12 +141,16 @@ class CutLines:
 
     def flush(self) -> list[Piece]:
         """What is held, at the end: joined, where what there is shows a cut."""
-        if self._shown >= _STRONG and not self._is_cut:
+        if self._shown >= (_STRONG if self._width >= _NARROW else _ENOUGH) and not self._is_cut:
             self._is_cut = True
             whole = self._rejoined()
             self._is_cut = False
             return [*whole, *self._flushed()]
-        return self._flushed() if self._is_cut else self._let_go()
+        if self._is_cut:
+            return self._flushed()
+        done = self._let_go()
+        rest, self._held = self._held, []
+        return [*done, *rest]
 
     def _flushed(self) -> list[Piece]:
         held, self._held = self._held, []
@@ -219,8 +224,8 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
 
     Where the cut is between two pairs it could as well be two lines, which are both read right when they are joined.
     """
-    if not raw or not raw.isascii() or _begins(raw, before):
-        return None
+    if not raw or not raw.isascii() or _begins(raw, before) or between_writers(before.decode("utf-8", "replace")):
+        return None  # what goes on below two writers' lines is the rest of the first, not of the second
     if re.search(rb"\d", before) is None or _ROW.fullmatch(raw) is not None:
         return _NONE  # a heading, a row of a table
     head, tail = before[-100:].decode("utf-8", "replace"), raw[:120].decode()

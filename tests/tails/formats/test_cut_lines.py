@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.tails.formats.stdout_reading import Cell, read, rows
 from trainmon.tails.formats.cut_lines import CutLines, Piece
@@ -140,3 +142,27 @@ def test_what_looks_cut_and_is_not_is_let_go_in_time() -> None:
         given += cut.take(Piece(b"ory 31.25 GiB" if at == 2 else b"reading a shard", 0, at))
     assert len(given) == 99
     assert not cut.is_open
+
+
+_POOL = (
+    b"|   iterations  | 1      |",
+    b"| train/        |        |",
+    b"|   loss        | 6.25   |",
+    b"step 10 loss 2.5 lr 0.0",
+    b"01 gnorm 1.25",
+    b"\x1b[31mloss\x1b[0m 2.5",
+    b"saved",
+    b"",
+)
+
+
+@given(st.lists(st.sampled_from(_POOL), max_size=40))
+def test_each_line_comes_out_in_its_place(lines: list[bytes]) -> None:
+    cut, out = CutLines(), []
+    for number, raw in enumerate(lines, 1):
+        out += cut.take(Piece(raw, 0, number))
+    out += cut.flush()
+    assert not cut.is_open
+    assert [one.line_no for one in out] == sorted(one.line_no for one in out)
+    if not any(one.is_torn for one in out):
+        assert b"".join(one.raw for one in out) == b"".join(lines)

@@ -101,9 +101,9 @@ def test_ranks_in_one_line_are_taken_apart_and_no_half_number_is_read() -> None:
 
 
 @pytest.mark.parametrize("before", ["", "[rank0]: [rank1]: "])
-def test_two_records_in_one_line_are_counted_and_not_read(before: str) -> None:
+def test_of_two_records_in_one_line_the_number_at_the_seam_is_counted_and_not_read(before: str) -> None:
     parsed = read(log("step {at} loss {loss}") + f"{before}step 5 loss 2.375step 5 loss 2.25\n")
-    assert values(parsed, "loss") == LOSSES
+    assert values(parsed, "loss") == [*LOSSES, (5, 2.25)]
     assert parsed.unreadable == 1
 
 
