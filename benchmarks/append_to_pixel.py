@@ -56,7 +56,7 @@ def main() -> None:
         for name, (command, keys) in ways.items():
             with Screen(command, root) as screen:
                 if keys:
-                    wait_for(screen, f"{RUNS + 1} files:")
+                    wait_for(screen, f"{RUNS + 1} files")
                     for typed, answer in (("/shown\r", f"1 of {RUNS + 1}"), (keys, "899999")):
                         screen.forget()
                         screen.send(typed)
