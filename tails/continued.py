@@ -220,7 +220,7 @@ def _log_of(each: Group) -> Found | None:
 
 def _numbers(each: Group) -> tuple[int, ...]:
     log = _log_of(each)
-    return tuple(map(int, re.findall(r"\d+", os.path.basename(log.path)))) if log is not None else ()  # noqa: PTH119
+    return tuple(map(int, re.findall(r"\d+", os.path.basename(log.path)))) if log is not None else ()  # noqa: PTH119 - as text
 
 
 def _whole(chain: _Chain, attempts: dict[str, int]) -> Group:

@@ -358,6 +358,6 @@ def read_packed(paths: Sequence[str], folder: str) -> str:
     >>> read_packed(["/runs/a/metrics.jsonl.gz", "/runs/b/metrics.jsonl.gz"], "/runs")
     'a/metrics.jsonl.gz and 1 more; unpack them, or: zcat FILE | trainmon watch -'
     """
-    tool = unpacker_of(os.path.basename(paths[0]))  # noqa: PTH119
+    tool = unpacker_of(os.path.basename(paths[0]))  # noqa: PTH119 - as text
     more, them = (f" and {len(paths) - 1:,} more", "them") if len(paths) > 1 else ("", "it")
     return f"{show(os.path.relpath(paths[0], folder))}{more}; unpack {them}, or: {tool} FILE | trainmon watch -"

@@ -217,7 +217,7 @@ class Server:
 
     def child(self, node: int, name: bytes) -> str:
         """The path of what is called `name` (it may end in NUL) in the directory `node`."""
-        return os.path.join(self.paths[node], os.fsdecode(name.rstrip(b"\0")))  # noqa: PTH118
+        return os.path.join(self.paths[node], os.fsdecode(name.rstrip(b"\0")))  # noqa: PTH118 - as text
 
     def entry(self, path: str) -> bytes:
         """What the kernel is told of the file at `path`."""

@@ -50,7 +50,7 @@ def between_writers(text: str) -> list[Part]:
         return [*(Part(_LAST.sub("", part), is_torn=True) for part in parts[:-1]), Part(parts[-1])]
     if (match := _TWICE.match(text)) is not None:
         return _at_seam(text, match.start("second"))
-    if '{"' in text[1:] and (match := _OBJECT.match(text)) is not None:
+    if text.find('{"', 1) > 0 and (match := _OBJECT.match(text)) is not None:
         return _at_seam(text, match.start("second"))
     if text.startswith('{"') and (match := _OBJECT_FIRST.match(text)) is not None:
         return [Part(text[: match.end("first")]), Part(text[match.end("first") :])]

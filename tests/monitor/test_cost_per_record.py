@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from collections.abc import Callable
-from types import FrameType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.monitor.counting import calls_of
 from tests.tails.clocks import FakeClock
 from trainmon.monitor.assemble import assemble
 from trainmon.monitor.engine import RunEngine
@@ -44,22 +43,6 @@ def history(count: int, *, restarted: bool) -> RunEngine:
         engine.feed("log", block(count // 2, 100), restarted=True)
     engine.settle()
     return engine
-
-
-def calls_of(work: Callable[[], None]) -> int:
-    """How many functions, in Python and in C, `work` calls."""
-    count = 0
-
-    def note(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def allocated_by(work: Callable[[], None]) -> int:

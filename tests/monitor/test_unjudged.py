@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
+from tests.monitor.counting import calls_of
 from trainmon.monitor.judge import is_one_unjudged, judge
 
 
@@ -46,21 +44,6 @@ def test_what_a_target_names(tmp_path: Path, target: str, is_judged: bool) -> No
     assert is_one_unjudged([target], runs, folder) is not is_judged
 
 
-def _calls(work: Callable[[], object]) -> int:
-    count = 0
-
-    def note(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 def test_what_many_targets_cost_is_in_line_with_their_number(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("".join(f"step: {step} | loss: 2.5 | lr: 0.1\n" for step in range(1, 41)))
     [run] = judge(["train.log"], cwd=tmp_path).runs
@@ -70,6 +53,6 @@ def test_what_many_targets_cost_is_in_line_with_their_number(tmp_path: Path) -> 
         runs = [
             replace(run, target=f"t{name}", files=(replace(run.files[0], path=str(tmp_path / name)),)) for name in names
         ]
-        costs.append(_calls(lambda names=names, runs=runs: is_one_unjudged(names, runs, tmp_path)))
+        costs.append(calls_of(lambda names=names, runs=runs: is_one_unjudged(names, runs, tmp_path)))
         assert not is_one_unjudged(names, runs, tmp_path)
     assert costs[1] < 5 * costs[0], costs

@@ -70,3 +70,12 @@ def fact(parsed: Parsed, key: str) -> float | str | None:
 
 def kinds(parsed: Parsed, *, teardown: bool | None = None) -> list[str]:
     return [note.kind.value for note in parsed.notes if teardown is None or note.teardown is teardown]
+
+
+LOSSES = [3.25, 3.125, 3.0, 2.875]
+EVERY_TEN = [(10.0 * at, loss) for at, loss in enumerate(LOSSES, 1)]
+
+
+def lines(form: str) -> str:
+    """`form` with each `step` and `loss` of `EVERY_TEN`, and its number as `at`."""
+    return "".join(form.format(step=int(step), loss=loss, at=int(step) // 10) + "\n" for step, loss in EVERY_TEN)

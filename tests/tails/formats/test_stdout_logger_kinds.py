@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tails.formats.stdout_reading import read, values
+from tests.tails.formats.stdout_reading import EVERY_TEN, lines, read, values
 from trainmon.tails.prefix import read_prefix
-
-LOSSES = [3.25, 3.125, 3.0, 2.875]
-EVERY_TEN = [(10.0 * at, loss) for at, loss in enumerate(LOSSES, 1)]
-
-
-def lines(form: str) -> str:
-    return "".join(form.format(step=int(step), loss=loss, at=int(step) // 10) + "\n" for step, loss in EVERY_TEN)
 
 
 @pytest.mark.parametrize(
