@@ -66,7 +66,8 @@ _BLANKS = lazy(r"[_\-.\s]+")
 _RUN_PREFIX = lazy(r"^.{1,200} - (?=\S)")
 _LEADING = lazy(
     r"^(?:train|training|trainer|metrics?|extras?|logs?|stats?|global|scalars?|charts?|perf|learner|main|core|losses"
-    r"|payload|values|fields|data(?=/(?:train|loss|lr|learning rate|grad|optim|throughput|global)))/"
+    r"|payload|values|fields|data(?=/(?:train|loss|lr|learning rate|grad|optim|throughput|global|actor|critic|policy"
+    r"|reward|rollout|response length|prompt length|timing|perf|val|eval|entropy|kl)))/"
 )
 _RANK_SIGNAL = {
     "loss.train": "loss.rank",

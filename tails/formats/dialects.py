@@ -8,6 +8,7 @@ from trainmon.tails.formats.build_nanogpt import BuildNanoGpt
 from trainmon.tails.formats.catboost import CatBoost
 from trainmon.tails.formats.columns import Columns
 from trainmon.tails.formats.composer import Composer
+from trainmon.tails.formats.composer_file import ComposerFile
 from trainmon.tails.formats.continued import Continued
 from trainmon.tails.formats.deepspeed import DeepSpeed
 from trainmon.tails.formats.dict_line import DictLine
@@ -47,6 +48,7 @@ DIALECTS: tuple[type[Dialect], ...] = (
     Exposition,
     OlmoCore,
     Composer,
+    ComposerFile,
     MlLogLine,
     Megatron,
     DeepSpeed,
