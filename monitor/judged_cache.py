@@ -174,21 +174,23 @@ def through(
 
 def find(place: Place, clock: Clock) -> Judged | None:
     """The judgement that is kept for this state; None where there is none."""
-    found = cache_folder.opened(cache_folder.folder(_KIND) / place.name)
-    if found is None:
-        return None
-    file, index = found
-    with file:
-        try:
-            entry = msgspec.msgpack.decode(index, type=_Entry)
-            if entry.state != place.state:
-                return None
-            size = os.fstat(file.fileno()).st_size
-            data = os.pread(file.fileno(), size - len(index), 0)
-            judged = _judged(entry, data, place, clock)
-            os.utime(file.fileno())
-        except (OSError, ValueError, KeyError, IndexError, msgspec.MsgspecError):
+
+    def wanted(told: bytes) -> tuple[_Entry, int] | None:
+        entry = msgspec.msgpack.decode(told, type=_Entry)
+        return (entry, len(told)) if entry.state == place.state else None
+
+    try:
+        found = cache_folder.opened(cache_folder.folder(_KIND) / place.name, wanted)
+        if found is None:
             return None
+        file, (entry, index_size) = found
+        with file:
+            data = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - index_size, 0)
+            judged = _judged(entry, data, place, clock)
+            with contextlib.suppress(OSError):  # a folder that cannot be written
+                os.utime(file.fileno())
+    except (OSError, ValueError, KeyError, IndexError, msgspec.MsgspecError):
+        return None
     return judged
 
 
@@ -199,7 +201,7 @@ def keep(place: Place, judged: Judged, clock: Clock, *, with_scores: bool) -> No
     except OSError:
         return
     try:
-        arrays = _Arrays(draft.file.tell())
+        arrays = _Arrays(draft.size)
         series = [
             _Series(
                 key,
@@ -224,7 +226,7 @@ def keep(place: Place, judged: Judged, clock: Clock, *, with_scores: bool) -> No
             judged.progress,
         )
         if len(arrays.data) <= cache_folder.most_bytes():
-            draft.file.write(arrays.data)
+            draft.write(arrays.data)
             draft.keep(place.name, msgspec.msgpack.encode(entry), clock.wall())
     except (OSError, ValueError, TypeError, msgspec.MsgspecError):
         pass

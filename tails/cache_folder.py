@@ -1,7 +1,7 @@
 """The user's cache: private folders of entries that are written in one piece, checked when they are read, and bounded.
 
-An entry is `MAGIC`, bytes, an index, the index's size (8 bytes) and `MAGIC` again. ``TRAINMON_CACHE=off`` (or
-``--no-cache``) turns the cache off; ``TRAINMON_CACHE_MB`` bounds each folder.
+An entry is `MAGIC`, bytes, an index, the index's size (8 bytes), the checksum of all that (4 bytes) and `MAGIC` again.
+``TRAINMON_CACHE=off`` (or ``--no-cache``) turns the cache off; ``TRAINMON_CACHE_MB`` bounds each folder.
 """
 
 from __future__ import annotations
@@ -9,17 +9,25 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 from trainmon.tails.own_files import own_folder
 
-MAGIC: Final = b"trainmon-cached-2\n"
+MAGIC: Final = b"trainmon-cached-3\n"
+_SIZE_BYTES: Final = 8
+_SUM_BYTES: Final = 4
+_END_BYTES: Final = _SIZE_BYTES + _SUM_BYTES + len(MAGIC)
+_PIECE_BYTES: Final = 1 << 20
 _DEFAULT_MB: Final = 1024
 _LARGEST_SHARE: Final = 0.5  # of the room, for one entry
 _MAX_INDEX_BYTES: Final = 64 << 20
 _STALE_S: Final = 86400.0
 _OFF: Final = {"off", "0", "no", "false"}
+
+Index = TypeVar("Index")
 
 
 def is_on() -> bool:
@@ -37,33 +45,53 @@ def most_bytes() -> int:
     return int(_room_bytes() * _LARGEST_SHARE)
 
 
-def opened(path: Path) -> tuple[BinaryIO, bytes] | None:
-    """The entry at `path` and its index; None where there is none that is whole and this user's own."""
+def opened(path: Path, wanted: Callable[[bytes], Index | None]) -> tuple[BinaryIO, Index] | None:
+    """The entry at `path` and what `wanted` makes of its index; None where there is none that is whole, this user's own
+    and wanted (`wanted` gives None, or raises ValueError).
+
+    Every byte was read and agreed with the checksum: neither a disk that flips a bit nor one that cannot give a part is
+    noticed later, once the first records were given. `wanted` is asked before, with an index that may be damaged.
+    """
     try:
         # A pipe in its place must not be waited for.
-        file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     index = None
-    with contextlib.suppress(OSError):
-        index = _index(file)
-    if index is None:
-        file.close()
-        return None
-    return file, index
+    try:
+        with contextlib.suppress(OSError, ValueError):
+            index = _index(descriptor, wanted)
+    finally:
+        if index is None:
+            os.close(descriptor)
+    return None if index is None else (os.fdopen(descriptor, "rb"), index)
 
 
-def _index(file: BinaryIO) -> bytes | None:
-    found = os.fstat(file.fileno())
-    is_own = found.st_uid == os.geteuid() and stat.S_ISREG(found.st_mode) and not found.st_mode & 0o022
-    end = found.st_size - len(MAGIC) - 8
+def _index(descriptor: int, wanted: Callable[[bytes], Index | None]) -> Index | None:
+    found = os.fstat(descriptor)
+    is_own = found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    end = found.st_size - _END_BYTES
     if not is_own or end < len(MAGIC):
         return None
-    tail = os.pread(file.fileno(), len(MAGIC) + 8, end)
-    size = int.from_bytes(tail[:8], "little")
-    if tail[8:] != MAGIC or not 0 < size <= min(end, _MAX_INDEX_BYTES):
+    told = os.pread(descriptor, _END_BYTES, end)  # OSError for all that is no plain file: only those have places
+    size = int.from_bytes(told[:_SIZE_BYTES], "little")
+    if not told.endswith(MAGIC) or not 0 < size <= min(end, _MAX_INDEX_BYTES):
         return None
-    return os.pread(file.fileno(), size, end - size)
+    index = wanted(os.pread(descriptor, size, end - size))
+    checksum = int.from_bytes(told[_SIZE_BYTES:][:_SUM_BYTES], "little")
+    return index if index is not None and _checksum(descriptor, end + _SIZE_BYTES) == checksum else None
+
+
+def _checksum(descriptor: int, end: int) -> int | None:
+    """That of the first `end` bytes; None where the disk does not give them all. Raises OSError."""
+    checksum = offset = 0
+    while offset < end:
+        piece = os.pread(descriptor, min(end - offset, _PIECE_BYTES), offset)
+        if not piece:
+            return None
+        checksum = zlib.crc32(piece, checksum)
+        offset += len(piece)
+    return checksum
 
 
 class Draft:
@@ -73,13 +101,21 @@ class Draft:
         import tempfile  # for those who write
 
         descriptor, self._temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=_own_folder(kind))
-        self.file: BinaryIO = os.fdopen(descriptor, "wb")
-        self.file.write(MAGIC)
+        self._file: BinaryIO = os.fdopen(descriptor, "wb")
+        self._checksum = self.size = 0
+        self.write(MAGIC)
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Adds to its bytes; `size` is how many there are. Raises OSError."""
+        self._file.write(data)
+        self._checksum = zlib.crc32(data, self._checksum)
+        self.size += len(data)
 
     def keep(self, name: str, index: bytes, now: float) -> None:
         """Ends the entry, and puts it in the place of the one that was called `name`. `now`: wall-clock seconds."""
-        self.file.write(index + len(index).to_bytes(8, "little") + MAGIC)
-        self.file.close()
+        self.write(index + len(index).to_bytes(_SIZE_BYTES, "little"))
+        self.write(self._checksum.to_bytes(_SUM_BYTES, "little") + MAGIC)
+        self._file.close()
         place = Path(self._temporary)
         place.replace(place.parent / name)
         self._temporary = ""
@@ -88,7 +124,7 @@ class Draft:
     def drop(self) -> None:
         """What was written is of no use."""
         with contextlib.suppress(OSError):
-            self.file.close()  # writes what it holds back, which fails again on a disk that is full or in trouble
+            self._file.close()  # writes what it holds back, which fails again on a disk that is full or in trouble
         if self._temporary:
             with contextlib.suppress(OSError):
                 Path(self._temporary).unlink(missing_ok=True)

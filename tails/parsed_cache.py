@@ -33,7 +33,6 @@ _SAMPLES: Final = 64
 _SAMPLE_BYTES: Final = 4 << 10
 _END_BYTES: Final = 64 << 10
 _ITEM_RECORDS: Final = 1 << 16
-_PIECE_BYTES: Final = 1 << 20
 _KIND: Final = "parsed"
 _SUFFIX: Final = ".parsed"
 
@@ -165,34 +164,18 @@ def _code() -> str:
 
 
 def _find(identity: Identity) -> tuple[BinaryIO, _Index] | None:
-    found = cache_folder.opened(folder() / (identity.name + _SUFFIX))
-    if found is None:
-        return None
-    file, told = found
-    try:
+    def wanted(told: bytes) -> _Index | None:
         index = msgspec.msgpack.decode(told, type=_Index)
-        if index.identity == identity.state and _is_readable(file, index):
-            os.utime(file.fileno())
-            return file, index
-    except (OSError, ValueError, msgspec.MsgspecError):
-        pass
-    file.close()
-    return None
+        return index if index.identity == identity.state else None
 
-
-def _is_readable(file: BinaryIO, index: _Index) -> bool:
-    """Whether the disk gives every byte: once the first records were given, it is too late to read the log instead.
-
-    Raises OSError.
-    """
-    end = max((item.offset + item.size for item in index.items), default=0)
-    offset = 0
-    while offset < end:
-        count = len(os.pread(file.fileno(), min(end - offset, _PIECE_BYTES), offset))
-        if not count:
-            return False
-        offset += count
-    return True
+    try:
+        found = cache_folder.opened(folder() / (identity.name + _SUFFIX), wanted)
+    except msgspec.MsgspecError:  # no ValueErrors before msgspec 0.21
+        return None
+    if found is not None:
+        with contextlib.suppress(OSError):  # a folder that cannot be written
+            os.utime(found[0].fileno())
+    return found
 
 
 def _items(file: BinaryIO, index: _Index, like: IntakeItem, age_s: float) -> Iterator[IntakeItem]:
@@ -282,11 +265,11 @@ class _Recorder:
         out = bytearray()
         try:
             blocks = [_rows(block, out) for block in parsed.blocks]
-            offset = self._draft.file.tell()
+            offset = self._draft.size
             if offset + len(out) > cache_folder.most_bytes():
                 self.drop()
                 return
-            self._draft.file.write(out)
+            self._draft.write(out)
         except (OSError, ValueError):
             self.drop()
             return

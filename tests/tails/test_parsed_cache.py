@@ -151,22 +151,68 @@ def test_reading_that_ends_early_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     assert not list(parsed_cache.folder().iterdir())
 
 
-@given(data=st.data())
-def test_a_damaged_entry_is_no_entry(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    folder = tmp_path_factory.mktemp("damaged")
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, bytes]:
+    """A log, the entry that the cache has of it, and the entry's bytes."""
+    folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.delenv("TRAINMON_CACHE", raising=False)
+        patch.setattr(read_once, "_LARGE_BYTES", 1)
         log = write(folder / "log.jsonl", 60)
-        first = read(log)
+        read(log)
         (entry,) = parsed_cache.folder().iterdir()
-        content = bytearray(entry.read_bytes())
-        if data.draw(st.booleans()):
-            del content[int(data.draw(st.floats(0, 0.9999)) * len(content)) :]
-        else:  # within the index or its length, not in the numbers
-            at = len(content) - data.draw(st.integers(1, 30))
-            content[at] ^= 1 + data.draw(st.integers(0, 254))
-        entry.write_bytes(content)
-        assert told(read(log))[3] == told(first)[3]
+        return log, entry, entry.read_bytes()
+
+
+def is_believed(kept: tuple[Path, Path, bytes], content: bytes) -> bool:
+    """Whether the log is taken from an entry of these bytes."""
+    log, entry, _ = kept
+    entry.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(log.parent / "cache"))
+        patch.delenv("TRAINMON_CACHE", raising=False)
+        patch.setattr(read_once, "_LARGE_BYTES", 1)
+        return is_from_cache(log, patch)
+
+
+@given(
+    cut=st.just(1.0) | st.floats(0, 0.9999),
+    flips=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(1, 255)), max_size=3),
+)
+def test_a_damaged_entry_is_no_entry(
+    kept: tuple[Path, Path, bytes], cut: float, flips: list[tuple[float, int]]
+) -> None:
+    """Cut anywhere, or bytes flipped anywhere: in the numbers too, which would be as good as any others."""
+    content = bytearray(kept[2])
+    for place, flip in flips:
+        content[int(place * len(content))] ^= flip
+    damaged = bytes(content[: int(cut * len(content))])
+    assert is_believed(kept, damaged) == (damaged == kept[2])
+
+
+def test_each_byte_of_an_entry_counts(kept: tuple[Path, Path, bytes]) -> None:
+    whole = kept[2]
+    assert is_believed(kept, whole)
+    for at in (*range(0, len(whole) - 64, 37), *range(len(whole) - 64, len(whole))):
+        content = bytearray(whole)
+        content[at] ^= 1 << at % 8
+        assert not is_believed(kept, bytes(content)), at
+    assert not is_believed(kept, whole + b"\0")
+    assert not is_believed(kept, whole[:-1])
+
+
+def test_a_folder_in_the_place_of_an_entry_is_none_and_holds_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write(tmp_path / "log.jsonl", 500)
+    read(log)
+    (entry,) = parsed_cache.folder().iterdir()
+    entry.unlink()
+    entry.mkdir(mode=0o700)
+    before = sorted(Path("/proc/self/fd").iterdir())
+    assert not is_from_cache(log, monkeypatch)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
 
 
 def test_the_longest_unused_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
