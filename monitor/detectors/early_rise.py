@@ -109,7 +109,8 @@ class EarlyRise:
             self._go_on(u, at, row, found)
             return
         first = self._begin or at
-        if len(self.blocks) >= FEWEST and u - min(self.blocks) >= self._bar():
+        above = u - min(self.blocks, default=u)
+        if len(self.blocks) >= FEWEST and above >= self.rise and above >= self._bar():
             self._out.append(first)
             if len(self._out) >= WARN_BLOCKS:
                 self.base, self.severity, self._back = min(self.blocks), Severity.WARN, 0

@@ -28,7 +28,7 @@ from trainmon.monitor.finding import Action, CheckResult, Finding, Severity, Ver
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.kink import kink
 from trainmon.monitor.stats.middle import median
-from trainmon.monitor.stats.slope import slope_test
+from trainmon.monitor.stats.slope import falling_ends, slope_test
 from trainmon.monitor.thresholds import Thresholds
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
@@ -52,6 +52,7 @@ MIN_BEFORE = 4
 MIN_FLAT = 12
 LOOK = 1.1  # times the run's length at the last look
 PARTS = 6  # of a flat end, each at its level
+_FEW = 8  # ends whose slopes are tested sooner one by one
 NEAR = KEPT_PROMISE * PROMISED  # of the log loss: at the level
 
 
@@ -83,16 +84,22 @@ class _Shape(NamedTuple):
 def _flat_from(steps: FloatArray, u: FloatArray, least: float) -> int | None:
     """The start of the longest end, of at least `least` steps, whose slope is not different from 0 (|t| < 3)."""
     n = len(steps)
+    if steps[-1] - steps[MIN_BEFORE:].min() < least:
+        return None
     # A bend makes the error of a slope large, and a fall and a rise cancel: every part must be at the level.
     apart = np.abs(u - median(u[-MIN_FLAT:]))
     is_near = apart <= NEAR
+    starts = np.arange(MIN_BEFORE, n - MIN_FLAT, max(1, n // 64))
+    next_near = np.minimum.accumulate(np.where(is_near, np.arange(n), n)[::-1])[::-1][starts]
+    begins = np.where(next_near < n, next_near, starts)  # many a start has the same one
+    if (is_short := steps[-1] - steps[begins] < least).any():
+        begins = begins[: int(np.argmax(is_short))]
     near = [0, *np.cumsum(is_near).tolist()]  # of the first so many
-    for start in range(MIN_BEFORE, n - MIN_FLAT, max(1, n // 64)):
-        begin = start + int(np.argmax(is_near[start:]))
-        if steps[-1] - steps[begin] < least:
-            return None
-        if _is_level(apart, near, begin) and slope_test(steps[begin:], u[begin:]).t > -3.0:
-            return begin
+    level = [begin for begin in dict.fromkeys(begins.tolist()) if _is_level(apart, near, begin)]
+    falls = falling_ends(steps, u, -3.0) if len(level) > _FEW else None
+    for begin in level:
+        if (falls is None or not falls[begin]) and slope_test(steps[begin:], u[begin:]).t > -3.0:
+            return int(begin)
     return None
 
 

@@ -19,6 +19,7 @@ ABOVE = math.log(2.5)  # and it stands so far above the level
 FADE = 0.02  # of the level: the exponentially weighted mean of log loss over some 50 values
 TIMES = 5
 WITHIN = 1000  # values
+_ROUNDED = 1e-9  # a mean, added up with rounding, lies no further below the least of its values
 _FEW = 16  # values that are back are looked at alone unless one in so many is
 
 
@@ -55,7 +56,9 @@ class Recurrence:
         count = int(np.searchsorted(own.rows, until))
         back = np.flatnonzero(own.values[:count] >= BACK * self.begin)
         if self.opened or len(back) * _FEW > count:
-            self._one_by_one(frame, own, 0, count, found)
+            learned = 0 if self.opened else self._before_learning(own, count)
+            self._pass_over(own, 0, learned)
+            self._one_by_one(frame, own, learned, count, found)
             return
         at = 0
         for one in back.tolist():
@@ -66,6 +69,14 @@ class Recurrence:
                 self._one_by_one(frame, own, at, count, found)
                 return
         self._pass_over(own, at, count)
+
+    def _before_learning(self, own: Finite, count: int) -> int:
+        """The first of `count` values at which the level may be that of a run that has learned: none lies as low."""
+        low = math.log(LEARNED * self.begin) + _ROUNDED
+        if self.level.value <= low:
+            return 0
+        is_low = own.logs[:count] <= low
+        return int(np.argmax(is_low)) if is_low.any() else count
 
     def _pass_over(self, own: Finite, start: int, end: int) -> None:
         """Takes in values that are not back, while nothing is open."""

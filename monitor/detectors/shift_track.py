@@ -110,6 +110,7 @@ class BlockSeries:
         self._attempt: int | None = None
         self._last_step = math.nan
         self._last_value = math.nan
+        self._look = _LOOK  # blocks that are looked at at once: more where those before were even
 
     def feed(self, frame: Frame, found: Found, until: int | None = None) -> None:
         """Reads the rows of `frame` (those before row `until`)."""
@@ -130,16 +131,18 @@ class BlockSeries:
             self._one_by_one(frame, own, 0, end, found)
             return
         at = self._fill(frame, own, 0, end, found) if self._buffer else 0
-        look = _LOOK
         while at < end:
-            size, count = self._even(own.steps[at:end], look)
+            size, count = self._even(own.steps[at:end], self._look)
             if count * size < _WORTH:
                 at = self._fill(frame, own, at, end, found)
             else:
                 self._close_many(Blocks(frame, own, at, count, size), found)
                 at += count * size
                 self._last_step, self._last_value = float(own.steps[at - 1]), float(own.values[at - 1])
-            look = 4 * look if count == look else _LOOK
+            if count == self._look:
+                self._look *= 4
+            elif at < end - size:
+                self._look = _LOOK
 
     def _is_plain(self, own: Finite, end: int) -> bool:
         """Whether steps only rise and all values are above 0."""

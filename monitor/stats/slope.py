@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainmon.monitor.stats.middle import median
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
+
+_SOUND = 1e-6  # a difference of sums of which less is left is not trusted; nor how it compares, so close to a bound
 
 
 def theil_sen(x: FloatArray, y: FloatArray) -> float:
@@ -68,3 +71,37 @@ def slope_test(x: FloatArray, y: FloatArray) -> SlopeTest:
     r = min(max(correlation, 0.0), 0.99)
     error = (power / (n - 2) / spread * (1 + r) / (1 - r)) ** 0.5
     return SlopeTest(slope, error, n, correlation)
+
+
+def falling_ends(x: FloatArray, y: FloatArray, t: float) -> NDArray[np.bool_]:
+    """(n,) whether `slope_test` of the points from each one on is beyond doubt below `t`, all ends at once.
+
+    False where rounding leaves it open or the points are few: there only the test itself tells.
+
+    >>> x = np.arange(8.0)
+    >>> falling_ends(x, np.array([9.0, 7.0, 5.2, 3.0, 1.1, 1.0, 1.2, 1.0]), -3.0).tolist()
+    [True, False, False, False, False, False, False, False]
+    """
+    n = len(x)
+    left = np.arange(n, 0, -1.0)
+    if n < 4:
+        return np.zeros(n, np.bool_)
+    # Counted from the last point, sums over an end lose little to rounding, however short it is.
+    x, y = x - x[-1], y - y[-1]
+    sums = np.stack([x, y, x * x, x * y, y * y])
+    lagged = np.zeros((3, n))
+    lagged[:, :-1] = x[1:] * x[:-1], x[1:] * y[:-1] + x[:-1] * y[1:], y[1:] * y[:-1]
+    sx, sy, sxx, sxy, syy = np.add.accumulate(sums[:, ::-1], axis=1)[:, ::-1]
+    lxx, lxy, lyy = np.add.accumulate(lagged[:, ::-1], axis=1)[:, ::-1]
+    with np.errstate(all="ignore"):
+        spread = sxx - sx * sx / left
+        slope = (sxy - sx * sy / left) / spread
+        level = (sy - slope * sx) / left
+        power = syy - sy * sy / left - slope * slope * spread
+        # Residuals of neighbours: all but the first, and all but the last.
+        ones, xs, ys = left - 1, 2 * sx - x - x[-1], 2 * sy - y - y[-1]
+        lag = lyy - level * ys - slope * lxy + level * level * ones + level * slope * xs + slope * slope * lxx
+        r = np.clip(lag / power, 0.0, 0.99)
+        tested = slope / np.sqrt(power / (left - 2) / spread * (1 + r) / (1 - r))
+        is_sound = (left >= 4) & (power > _SOUND * syy) & (spread > _SOUND * sxx)
+        return np.asarray(is_sound & (tested < t - _SOUND * abs(t)))
