@@ -16,6 +16,7 @@ from trainmon.tails.record import FloatArray
 # Averages over some steps, one rank's loss and the mean of all differ from each other, but not so much for long.
 _DIFFERS: Final = 0.05  # relative
 _FEWEST: Final = 10  # common steps
+_SOME: Final = 3
 
 
 @dataclass(slots=True)
@@ -82,6 +83,11 @@ class Agreement:
                 first = float(steps[where][0])
                 pair.first_broken = (first, pair.first_broken[1]) if at == 0 else (pair.first_broken[0], first)
         pair.broken = (pair.broken[0] + int(lone[0].sum()), pair.broken[1] + int(lone[1].sum()))
+
+    def is_the_same(self, path: str, other: str) -> bool:
+        """Whether the two files told the same at most of their common steps, of which there are some."""
+        pair = self._pairs.get((path, other)) or self._pairs.get((other, path))
+        return pair is not None and pair.compared >= _SOME and 2 * pair.differing <= pair.compared
 
     def doubts(self, path: str, other: str, steps: FloatArray) -> BoolArray:
         """(n,) whether, as far as each of `steps` (none below those compared before the last call of `hold`), the two

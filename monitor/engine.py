@@ -120,17 +120,18 @@ class RunEngine:
         """Says which start of the run writes `source`, before anything of it is fed."""
         self._state.sources.tell_attempt(source, attempt)
 
-    def settle(self) -> None:
+    def settle(self, *, is_final: bool = False) -> None:
         """All that was fed is looked at, also what waits for later rows to be certain of. Free when nothing was fed.
+        `is_final`: no more is expected of any file.
 
         Where rows wait because only the next ones tell a restart from other reasons for a smaller step, they are
         decided in a copy: feeding on undecides them again.
         """
-        if self._is_settled:
+        if self._is_settled and not (is_final and self._state.sources.has_stand_ins):
             return
         self._is_settled = True
         self._judged = self._results = None
-        self._state.sources.settle(self._listener())
+        self._state.sources.settle(self._listener(), is_final=is_final)
         if not self._state.sources.undecided or self._ahead is not None:
             return
         self._ahead = copy.deepcopy(self._state)

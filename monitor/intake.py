@@ -97,6 +97,11 @@ class Sources:
         return any(source.reader.tracker.undecided for source in self._sources.values())
 
     @property
+    def has_stand_ins(self) -> bool:
+        """Whether values wait that may stand in for those of a file that has ended."""
+        return self._merge is not None and self._merge.has_stand_ins
+
+    @property
     def step_key(self) -> str:
         """The log's own name of the step; "line" where records are numbered."""
         readers = [source.reader for source in self._in_order() if source.begun]
@@ -161,13 +166,13 @@ class Sources:
         for path, source in self._sources.items():
             self._pass_batch(path, source.batch, listener)
 
-    def settle(self, listener: FrameListener | None) -> None:
-        """Passes on what waits only for its place; rows that are undecided stay."""
+    def settle(self, listener: FrameListener | None, *, is_final: bool = False) -> None:
+        """Passes on what waits only for its place; rows that are undecided stay. `is_final`: no more is expected."""
         for source in self._in_order():
             self._take(source.reader.source, source, source.reader.settle(), listener)
             self._pass_batch(source.reader.source, source.batch, listener)
         if self._merge is not None:
-            self._pass_on(self._merge.release_all(), listener)
+            self._pass_on(self._merge.release_all(is_final=is_final), listener)
 
     def decide(self, listener: FrameListener | None) -> None:
         """Decides the rows that wait for later ones, and passes everything on."""

@@ -8,7 +8,6 @@ that logs it, or one that turns out to log it much more often; the others' copie
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from itertools import combinations
 from typing import Final
 
@@ -16,11 +15,13 @@ import numpy as np
 
 from trainmon.monitor.agreement import Agreement
 from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.lanes import START, Lane, Part, Waiting, by_lane, interleave
 from trainmon.monitor.line_up import LineUps
 from trainmon.monitor.rows import Rows, stack
 from trainmon.monitor.signals import BY_ID
+from trainmon.monitor.stand_in import Position, StandIns
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.record import Fact, FloatArray, IntArray, Mark, MarkArray, Note
+from trainmon.tails.record import Fact, FloatArray, IntArray, Mark, Note
 
 MOST_WAITING_ROWS: Final = 100_000
 _OFTENER: Final = 2
@@ -29,8 +30,6 @@ _OFTENER_BY: Final = 8
 _COMPARED: Final = 4  # files
 _LOSS: Final = SignalKey("loss.train")
 _NO_WORD: Final = (Mark.NULL, Mark.NAN)  # in a table or a record they may fill a gap
-Position = tuple[int, float]  # attempt, step
-_START: Final[Position] = (-1, -np.inf)
 
 
 @dataclass(slots=True)
@@ -42,49 +41,31 @@ class Merged:
     item: Rows | Note | Fact
 
 
-@dataclass(slots=True)
-class _Waiting:
-    attempt: int
-    item: Rows | Note | Fact
-    place: FloatArray  # (n,) the highest step so far for each row; (1,) for notes and facts
-
-
-@dataclass(slots=True)
-class _Lane:
-    """One source. `group`: sources of one group run beside each other and share signals.
-
-    `is_numbered`: its records have no step, their numbers stand in for it; `has_loss`: it logs the training loss.
-    """
-
-    path: str
-    index: int
-    group: int = 0
-    is_numbered: bool = False
-    has_loss: bool = False
-    front: Position = _START
-    queue: list[_Waiting] = field(default_factory=list)
-    rows: int = 0
-
-
 class Merge:
     """Feeds of several sources in, rows in order of (attempt, step) out."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
         self._agreement = Agreement()
         self._owner: dict[tuple[int, SignalKey], str] = {}
         self._counts: dict[tuple[str, SignalKey], int] = {}
         self._line_ups = LineUps()
         self._left_out_keys: dict[str, set[SignalKey]] = {}
+        self._stand_ins = StandIns()
 
     @property
     def waiting(self) -> bool:
         """Whether anything is held back."""
         return any(lane.queue for lane in self._lanes.values())
 
+    @property
+    def has_stand_ins(self) -> bool:
+        """Whether values wait that may stand in for those of a file that has ended."""
+        return bool(self._stand_ins)
+
     def join(self, path: str, group: int) -> None:
         """Makes a source known, or moves one that has given no rows yet to another group."""
-        lane = self._lanes.setdefault(path, _Lane(path, len(self._lanes)))
+        lane = self._lanes.setdefault(path, Lane(path, len(self._lanes)))
         lane.group = group
 
     def add(self, path: str, attempt: int, item: Rows | Note | Fact, *, is_numbered: bool = False) -> None:
@@ -100,7 +81,7 @@ class Merge:
             lane.has_loss |= _LOSS in item.columns
         else:
             place = np.array([start])
-        lane.queue.append(_Waiting(attempt, item, place))
+        lane.queue.append(Waiting(attempt, item, place))
         lane.front = max(lane.front, (attempt, float(place[-1])))
 
     def release(self) -> Iterator[Merged]:
@@ -113,14 +94,29 @@ class Merge:
             # Another row of the slowest source may still come at its newest step.
             yield from self._until((attempt, float(np.nextafter(step, -np.inf))))
 
-    def release_all(self) -> Iterator[Merged]:
-        """Everything that waits."""
+    def release_all(self, *, is_final: bool = False) -> Iterator[Merged]:
+        """Everything that waits. `is_final`: no more is expected, so that other files' values stand in for an owner's
+        behind its end."""
         yield from self._until((1 << 60, np.inf))
+        if is_final:
+            for attempt, path, rows in self._stand_ins.take(self._front, self._may_stand_in):
+                yield Merged(attempt, path, rows)
+        else:
+            self._stand_ins.forget(self._front)
+
+    def _front(self, group: int, key: SignalKey) -> Position:
+        """How far the owner of a signal is."""
+        owner = self._owner.get((group, key))
+        return START if owner is None else self._lanes[owner].front
+
+    def _may_stand_in(self, group: int, key: SignalKey, path: str) -> bool:
+        owner = self._owner.get((group, key))
+        return owner is not None and owner != path and self._agreement.is_the_same(owner, path)
 
     def _until(self, end: Position) -> Iterator[Merged]:
-        taken: dict[int, list[tuple[_Lane, Rows, FloatArray]]] = {}
-        said: dict[int, list[tuple[float, int, _Lane, Note | Fact]]] = {}
-        numbered: list[tuple[_Lane, Rows]] = []
+        taken: dict[int, list[tuple[Lane, Rows, FloatArray]]] = {}
+        said: dict[int, list[tuple[float, int, Lane, Note | Fact]]] = {}
+        numbered: list[tuple[Lane, Rows]] = []
         for lane in self._lanes.values():
             for waiting in self._take(lane, end):
                 if isinstance(waiting.item, Rows):
@@ -136,7 +132,7 @@ class Merge:
             yield from self._attempt(attempt, taken.get(attempt, []), said.get(attempt, []))
 
     def _line_up(
-        self, taken: dict[int, list[tuple[_Lane, Rows, FloatArray]]], numbered: list[tuple[_Lane, Rows]]
+        self, taken: dict[int, list[tuple[Lane, Rows, FloatArray]]], numbered: list[tuple[Lane, Rows]]
     ) -> None:
         """Adds to what is `taken` the records without a step whose losses tell at which step they were logged."""
         for attempt in sorted(taken):
@@ -154,7 +150,7 @@ class Merge:
                 place = np.maximum.accumulate(lined.rows.steps)
                 taken.setdefault(lined.attempt, []).append((lane, lined.rows, place))
 
-    def _stepped_beside(self, lane: _Lane) -> _Lane | None:
+    def _stepped_beside(self, lane: Lane) -> Lane | None:
         """The file that logs the loss by step, among whose steps the numbers of the lane's records would stand."""
         if not (lane.is_numbered and lane.has_loss):
             return None
@@ -162,8 +158,8 @@ class Merge:
         return next(others, None)
 
     @staticmethod
-    def _take(lane: _Lane, end: Position) -> list[_Waiting]:
-        taken: list[_Waiting] = []
+    def _take(lane: Lane, end: Position) -> list[Waiting]:
+        taken: list[Waiting] = []
         while lane.queue:
             waiting = lane.queue[0]
             if waiting.attempt > end[0]:
@@ -177,8 +173,8 @@ class Merge:
             if isinstance(rows, Rows):
                 lane.rows -= count
                 if count < len(rows):
-                    taken.append(_Waiting(waiting.attempt, rows.take(slice(0, count)), waiting.place[:count]))
-                    lane.queue[0] = _Waiting(waiting.attempt, rows.take(slice(count, None)), waiting.place[count:])
+                    taken.append(Waiting(waiting.attempt, rows.take(slice(0, count)), waiting.place[:count]))
+                    lane.queue[0] = Waiting(waiting.attempt, rows.take(slice(count, None)), waiting.place[count:])
                     break
             taken.append(lane.queue.pop(0))
         return taken
@@ -186,11 +182,11 @@ class Merge:
     def _attempt(
         self,
         attempt: int,
-        taken: list[tuple[_Lane, Rows, FloatArray]],
-        said: list[tuple[float, int, _Lane, Note | Fact]],
+        taken: list[tuple[Lane, Rows, FloatArray]],
+        said: list[tuple[float, int, Lane, Note | Fact]],
     ) -> Iterator[Merged]:
         said.sort(key=lambda entry: entry[:2])
-        for path, rows, places in _interleave(self._owned(_by_lane(taken))):
+        for path, rows, places in interleave(self._owned(attempt, by_lane(taken))):
             begin = 0
             while said and said[0][0] < places[-1]:
                 place, _, lane, item = said.pop(0)
@@ -204,9 +200,9 @@ class Merge:
         for _, _, lane, item in said:
             yield Merged(attempt, lane.path, item)
 
-    def _owned(self, parts: list[_Part]) -> list[_Part]:
+    def _owned(self, attempt: int, parts: list[Part]) -> list[Part]:
         """The parts with only those values that their source owns."""
-        holders: dict[tuple[int, SignalKey], list[_Part]] = {}
+        holders: dict[tuple[int, SignalKey], list[Part]] = {}
         for part in parts:
             for key in part.rows.columns:
                 if not part.rows.logged(key).any():
@@ -214,18 +210,19 @@ class Merge:
                 holders.setdefault((part.lane.group, key), []).append(part)
         for (group, key), contenders in holders.items():
             owner = self._owner.get((group, key))
-            if len(contenders) == 1 and owner in (None, contenders[0].lane.path):
+            given = self._stand_ins.given(group, key, attempt)
+            if len(contenders) == 1 and owner in (None, contenders[0].lane.path) and given == -np.inf:
                 lane, rows = contenders[0].lane, contenders[0].rows
                 self._owner[group, key] = lane.path
                 self._counts[lane.path, key] = self._count(lane, key) + int(rows.logged(key).sum())
             else:
-                self._settle_owner(group, key, contenders)
+                self._settle_owner(attempt, group, key, contenders)
         return parts
 
-    def _count(self, lane: _Lane, key: SignalKey) -> int:
+    def _count(self, lane: Lane, key: SignalKey) -> int:
         return self._counts.get((lane.path, key), 0)
 
-    def _settle_owner(self, group: int, key: SignalKey, contenders: list[_Part]) -> None:
+    def _settle_owner(self, attempt: int, group: int, key: SignalKey, contenders: list[Part]) -> None:
         """Goes through the values of several sources in order: who owns the signal, and from where on."""
         logged = [np.flatnonzero(part.rows.logged(key)) for part in contenders]
         places = np.concatenate([part.places[rows] for part, rows in zip(contenders, logged, strict=True)])
@@ -254,13 +251,18 @@ class Merge:
             kept[start:end] = by_time[start:end] == holds
             owner, start = heir, end
         self._owner[group, key] = owner
+        kept &= places[order] > self._stand_ins.given(group, key, attempt)
         keep = np.empty(len(kept), np.bool_)
         keep[order] = kept
         for index, (part, rows) in enumerate(zip(contenders, logged, strict=True)):
             self._counts[part.lane.path, key] = self._count(part.lane, key) + len(rows)
-            part.drop(key, rows[~keep[whose == index]], everything=not keep[whose == index].any())
+            lost = rows[~keep[whose == index]]
+            ahead = lost[[(attempt, place) > self._lanes[owner].front for place in part.places[lost].tolist()]]
+            if len(ahead) and part.lane.path != owner:
+                self._stand_ins.keep(attempt, group, part.lane.path, part.told, part.places, key, ahead)
+            part.drop(key, lost, everything=not keep[whose == index].any())
 
-    def _compare(self, contenders: list[_Part], logged: list[IntArray]) -> None:
+    def _compare(self, contenders: list[Part], logged: list[IntArray]) -> None:
         """Holds the losses of several files against each other."""
         told = []
         for part, rows in sorted(zip(contenders, logged, strict=True), key=lambda pair: pair[0].lane.index):
@@ -290,98 +292,3 @@ class Merge:
         if not names:
             return ""
         return f"; only it has {', '.join(names)}, not judged either: log the step beside it"
-
-
-@dataclass(slots=True)
-class _Part:
-    """The rows of one source that are let through; `places`: (n,) the highest step so far for each."""
-
-    lane: _Lane
-    rows: Rows
-    places: FloatArray
-
-    def drop(self, key: SignalKey, where: IntArray, *, everything: bool) -> None:
-        """Takes back the values of `key` on the rows `where`."""
-        columns, marks = dict(self.rows.columns), dict(self.rows.marks)
-        if everything:
-            del columns[key]
-            marks.pop(key, None)
-        elif len(where):
-            columns[key] = columns[key].copy()
-            columns[key][where] = np.nan
-            if key in marks:
-                marks[key] = marks[key].copy()
-                marks[key][where] = Mark.ABSENT
-        rows = self.rows
-        self.rows = Rows(rows.steps, rows.times, rows.lines, columns, marks, rows.time_kind, rows.primary)
-
-
-def _by_lane(taken: list[tuple[_Lane, Rows, FloatArray]]) -> list[_Part]:
-    """One part for each source, in the order in which the sources were announced."""
-    lanes = {lane.index: lane for lane, _, _ in taken}
-    parts = []
-    for index, lane in sorted(lanes.items()):
-        own = [(rows, places) for other, rows, places in taken if other.index == index]
-        parts.append(_Part(lane, stack([rows for rows, _ in own]), np.concatenate([places for _, places in own])))
-    return parts
-
-
-def _interleave(parts: list[_Part]) -> Iterator[tuple[str, Rows, FloatArray]]:
-    """Rows of several sources by step, rows at one step as one; cut where the file that stands for a row changes."""
-    if len(parts) < 2:
-        for part in parts:
-            yield part.lane.path, part.rows, part.places
-        return
-    steps = np.concatenate([part.rows.steps for part in parts])
-    places = np.concatenate([part.places for part in parts])
-    lanes = np.repeat([part.lane.index for part in parts], [len(part.rows) for part in parts])
-    nth = np.concatenate([_nth_at_place(part.places) for part in parts])
-    order = np.lexsort((lanes, steps, nth, places))
-    steps, places, lanes, nth = steps[order], places[order], lanes[order], nth[order]
-    first = np.ones(len(steps), np.bool_)
-    first[1:] = (places[1:] != places[:-1]) | (nth[1:] != nth[:-1]) | (steps[1:] != steps[:-1])
-    target = np.empty(len(steps), np.int64)
-    target[order] = np.cumsum(first) - 1
-    joined = _fill([(part.lane, part.rows) for part in parts], target, int(first.sum()))
-    leads, joined_places = lanes[first], places[first]
-    cuts = np.flatnonzero(leads[1:] != leads[:-1]) + 1
-    paths = {part.lane.index: part.lane.path for part in parts}
-    begin = 0
-    for end in (*cuts.tolist(), len(leads)):
-        yield paths[int(leads[begin])], joined.take(slice(begin, end)), joined_places[begin:end]
-        begin = end
-
-
-def _nth_at_place(places: FloatArray) -> IntArray:
-    """For each row how many rows right before it stand at the same place."""
-    same = np.concatenate(([False], places[1:] == places[:-1]))
-    index = np.arange(len(places))
-    return index - np.maximum.accumulate(np.where(same, 0, index))
-
-
-def _fill(parts: list[tuple[_Lane, Rows]], target: IntArray, n: int) -> Rows:
-    steps, times = np.full(n, np.nan), np.full(n, np.nan)
-    lines, primary = np.zeros(n, np.int64), np.zeros(n, np.bool_)
-    columns: dict[SignalKey, FloatArray] = {}
-    marks: dict[SignalKey, MarkArray] = {}
-    begin = 0
-    places = []
-    for _, rows in parts:
-        places.append(target[begin : begin + len(rows)])
-        begin += len(rows)
-    for (_, rows), at in reversed(list(zip(parts, places, strict=True))):  # the first source's lines win
-        steps[at], lines[at] = rows.steps, rows.lines
-        times[at] = np.where(np.isnan(rows.times), times[at], rows.times)
-        primary[at] |= rows.primary
-        for key, column in rows.columns.items():
-            logged = rows.logged(key)  # a slice of a column that is logged elsewhere overwrites nothing
-            columns.setdefault(key, np.full(n, np.nan))[at[logged]] = column[logged]
-            if key in rows.marks:
-                marks.setdefault(key, np.zeros(n, np.uint8))
-    for key, kept in marks.items():
-        kept[:] = ~np.isnan(columns[key])
-        for (_, rows), at in zip(parts, places, strict=True):
-            if key in rows.marks:
-                logged = rows.logged(key)
-                kept[at[logged]] = rows.marks[key][logged]
-    return Rows(steps, times, lines, columns, marks, parts[0][1].time_kind, primary)

@@ -30,10 +30,10 @@ _KEPT_LINES = 2000
 _SAME_MTIME_S = 1.0  # ages are measured at different moments
 _LEAST_AGE_S = 1.0  # ages are shown in whole seconds
 _NEARLY = 0.999
+_FLUSHED_S = 300.0  # whatever a writer holds back (event files: two minutes) is written after so long a silence
 _ROW_S = 3.0  # a row may be expected in so many seconds
 # Verdicts are worked out at least so often; at once when anything is found. Numbers are shown as they come.
 REJUDGE_S = 0.9
-
 
 Make = Callable[[Settings, str], RunEngine]  # of a run, or of one of several in its files: from settings and label
 
@@ -48,17 +48,14 @@ class WatchedRun:
         self.settings = Settings()
         self.label = label
         self.others: dict[str, WatchedRun] = {}
-        self._first_label = ""
-        self._in_file = ""
+        self._first_label = self._in_file = ""
         self._make = make
         self._engine: RunEngine | None = None
         self.files: dict[str, FileStatus] = {}
         self.problems: dict[str, str] = {}
         self.log_context: tuple[LogLine, ...] = ()
         self.log_context_for: tuple[str, int] | None = None
-        self.revision = 0
-        self.dirty = True
-        self.failure = ""
+        self.revision, self.dirty, self.failure = 0, True, ""
         self._expected = 0
         self._clock = clock
         self._rhythm = Rhythm()
@@ -71,8 +68,7 @@ class WatchedRun:
         self._looks_else_at_s = self._lasts_until_s = math.inf
         self.jobs: tuple[JobInfo, ...] = ()
         self._last: RunSnapshot | None = None
-        self.rejudge_s = REJUDGE_S
-        self.judging_s = 0.0  # of processor time, the last time
+        self.rejudge_s, self.judging_s = REJUDGE_S, 0.0  # the second of processor time, the last time
         self._preview: RunEngine | None = None
         self._judged_at_s = -math.inf
         self._has_new_rows = False  # since it was judged
@@ -264,8 +260,8 @@ class WatchedRun:
             return share
         return min(share * min(len(self._stated_at_s) / self._expected, 1.0), _NEARLY)
 
-    def pulse(self) -> Pulse:
-        """How the data arrives, now."""
+    def _silent_s(self) -> float | None:
+        """Seconds since the newest data."""
         now = self._clock.monotonic()
         ages = [
             file.newest_age_s + now - self._stated_at_s[path]
@@ -274,16 +270,20 @@ class WatchedRun:
         ]
         if self._last_arrival_s is not None:
             ages.append(now - self._last_arrival_s)
-        return self._rhythm.pulse(min(ages) if ages else None, seen_growing=self._seen_growing)
+        return min(ages, default=None)
+
+    def pulse(self) -> Pulse:
+        """How the data arrives, now."""
+        return self._rhythm.pulse(self._silent_s(), seen_growing=self._seen_growing)
 
     def settle(self) -> None:
         """Shows also what waits for other files, once all were read: from then on they come side by side."""
         if self.is_read and self._engine is not None and not self.failure:
-            self._engine.settle()
+            self._engine.settle(is_final=(self._silent_s() or 0.0) > _FLUSHED_S)
 
     def finish(self) -> None:
         """All was read: what waits is decided, of the other runs in the files too."""
-        self.engine.settle()
+        self.engine.settle(is_final=True)
         for other in self.others.values():
             other.finish()
 

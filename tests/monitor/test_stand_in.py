@@ -1,0 +1,73 @@
+"""The end of a run that only its second file tells: the first was not flushed before the job died."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.monitor.logs import Line, engine, parsed, train
+from trainmon.monitor.finding import Verdict
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.judge import judge
+
+LOSS, GRAD = SignalKey("loss.train"), SignalKey("grad.norm")
+
+
+def loss(step: int) -> float:
+    return 2 + 3 * math.exp(-step / 40)
+
+
+def write(folder: Path, *, flushed: int, ends: int, bad_from: int, level: float = 0.0) -> None:
+    """metrics.jsonl as far as it was flushed, and a text that goes on to the end."""
+    (folder / "metrics.jsonl").write_text(
+        "".join(f'{{"step": {step}, "loss": {loss(step):.4f}, "grad_norm": 0.5}}\n' for step in range(flushed))
+    )
+    words = (f"{loss(step) + level:.4f}" if step < bad_from else "nan" for step in range(ends))
+    (folder / "train.log").write_text("".join(f"step {step} | loss {word}\n" for step, word in enumerate(words)))
+
+
+def test_a_loss_that_is_lost_behind_the_end_of_the_first_file_fails(tmp_path: Path) -> None:
+    write(tmp_path, flushed=100, ends=120, bad_from=110)
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.verdict is Verdict.FAIL
+    assert run.series[LOSS].steps.tolist() == [float(step) for step in range(110)]
+    assert run.series[LOSS].bad_steps.tolist() == [float(step) for step in range(110, 120)]
+    assert run.series[GRAD].count == 100
+
+
+def test_both_to_the_end_count_once(tmp_path: Path) -> None:
+    write(tmp_path, flushed=120, ends=120, bad_from=110)
+    (run,) = judge([], cwd=tmp_path).runs
+    assert (run.series[LOSS].count, run.series[LOSS].bad_steps.tolist()) == (120, [])
+
+
+@pytest.mark.parametrize("level", [1.0])
+def test_a_file_that_contradicts_the_first_stands_in_for_nothing(tmp_path: Path, level: float) -> None:
+    write(tmp_path, flushed=100, ends=120, bad_from=110, level=level)
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].steps.max() == 99
+
+
+def test_while_more_may_come_the_first_file_is_waited_for() -> None:
+    made = engine(sources=["a", "b"])
+    made.feed("a", parsed([train(step, loss(step)) for step in range(20)], source="a"))
+    made.feed("b", parsed([Line({"loss": loss(step)}, float(step)) for step in range(30)], source="b"))
+    made.settle()
+    assert made.series_views()[LOSS].count == 20
+    made.feed("a", parsed([train(step, loss(step)) for step in range(20, 25)], 21, "a"))
+    made.settle()
+    assert made.series_views()[LOSS].count == 25
+    made.settle(is_final=True)
+    assert made.series_views()[LOSS].steps.tolist() == [float(step) for step in range(30)]
+
+
+def test_what_comes_too_late_is_not_counted_again() -> None:
+    made = engine(sources=["a", "b"])
+    made.feed("a", parsed([train(step, loss(step)) for step in range(20)], source="a"))
+    made.feed("b", parsed([Line({"loss": loss(step)}, float(step)) for step in range(30)], source="b"))
+    made.settle(is_final=True)
+    made.feed("a", parsed([train(step, loss(step)) for step in range(20, 40)], 21, "a"))
+    made.settle()
+    assert made.series_views()[LOSS].steps.tolist() == [float(step) for step in range(40)]
