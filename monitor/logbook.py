@@ -1,6 +1,6 @@
 """The log book of a run: remarks of people, kept in the user's own data folder, never beside the log.
 
-One file of JSON lines for each log file that a remark was made on; only ever appended to.
+One file of JSON lines, each with its checksum, for each log file that a remark was made on; only ever appended to.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 
 from trainmon import version
 from trainmon.tails.own_files import own_folder, read_private
+from trainmon.tails.sealed import DamagedError, require_whole, sealed
 
 SCHEMA = "trainmon.note/1"
 LONGEST = 2000
@@ -71,7 +72,7 @@ class Logbook:
                 raise ValueError(f"{path} is full; move it away to begin a new book")
             # A line that a crash cut short must not swallow this one.
             torn = size and os.pread(descriptor, 1, size - 1) != b"\n"
-            line = (b"\n" if torn else b"") + msgspec.json.encode(remark) + b"\n"
+            line = (b"\n" if torn else b"") + sealed(msgspec.json.encode(remark))
             while line:  # a disk that is almost full takes a part, and fails with the next
                 line = line[os.write(descriptor, line) :]
         finally:
@@ -110,8 +111,9 @@ def _decoded(lines: Sequence[bytes]) -> tuple[list[Remark], int]:
     remarks, damaged = [], 0
     for line in lines:
         try:
+            require_whole(line + b"\n")
             remark = msgspec.json.decode(line, type=Remark)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, DamagedError):
             damaged += 1
             continue
         if remark.schema == SCHEMA:

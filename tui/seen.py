@@ -13,6 +13,7 @@ import msgspec
 
 from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.own_files import own_folder, read_private
+from trainmon.tails.sealed import require_whole
 from trainmon.tui.state import SCHEMA, State
 
 _MOST_FILES: Final = 1_000
@@ -41,7 +42,9 @@ def _states(folder: Path | None) -> Iterator[State]:
         folder = own_folder("state") / "watch"
     for path in sorted(folder.glob("*.json"))[:_MOST_FILES]:
         try:
-            state = msgspec.json.decode(read_private(path, _MOST_BYTES), type=State)
+            raw = read_private(path, _MOST_BYTES)
+            require_whole(raw)
+            state = msgspec.json.decode(raw, type=State)
         except (OSError, ValueError, msgspec.MsgspecError):  # no ValueErrors before msgspec 0.21
             continue
         if state.schema == SCHEMA:

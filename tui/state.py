@@ -1,7 +1,7 @@
 """What `trainmon watch` remembers of a directory: pins, acknowledged and snoozed episodes, order, filter, look, layout.
 
-One small JSON file for each directory in the user's XDG state folder, private to the user, replaced in one piece.
-A damaged file is said so and begun anew; one of another version, or of somebody else, is never touched.
+One small JSON file for each directory in the user's XDG state folder, private to the user, replaced in one piece,
+with a checksum. A damaged file is said so and begun anew; one of another version, or of somebody else, is left alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from trainmon.tails.own_files import own_folder, read_private, write_private
+from trainmon.tails.sealed import DamagedError, require_whole, sealed
 
 SCHEMA = "trainmon.state/1"
 _MOST_BYTES = 4_000_000
@@ -93,8 +94,9 @@ class StateFile:
             if found.schema != SCHEMA or found.directory != self.directory:
                 self._ours = False
                 return empty, f"{self.path}: {found.schema[:40]!r} is of another version; nothing will be remembered"
+            require_whole(raw)
             return msgspec.json.decode(raw, type=State), ""
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, DamagedError) as error:
             return empty, f"{self.path}: damaged ({str(error)[:80]}); pins and acknowledgements begin anew"
 
     def write(self, state: State) -> str:
@@ -108,7 +110,7 @@ class StateFile:
             snoozed=state.snoozed[-_MOST_EPISODES:],
         )
         try:
-            write_private(self.path, msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+            write_private(self.path, sealed(msgspec.json.format(msgspec.json.encode(kept), indent=1)))
         except OSError as error:
             return f"{self.path}: {error.strerror or error}; pins and acknowledgements will not be remembered"
         return ""

@@ -1,7 +1,7 @@
 """What was told and acknowledged of which episode, kept over a restart: nobody is told of the same again in the hour.
 
-One small JSON file in the user's XDG state folder for each directory and choice of sinks, private to the user. What it
-cannot read begins anew, which may send one message twice and loses none.
+One small JSON file in the user's XDG state folder for each directory and choice of sinks, private to the user, with a
+checksum. What it cannot read is said and begins anew, which may send one message twice and loses none.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from trainmon.monitor.sinks.event import AlertEvent, Rank
 from trainmon.monitor.sinks.worker import Say, Worker
 from trainmon.tails.clock import Clock
 from trainmon.tails.own_files import own_folder, read_private, write_private
+from trainmon.tails.sealed import require_whole, sealed
 
 if TYPE_CHECKING:
     from trainmon.monitor.sinks.settings import AlertSettings
@@ -83,7 +84,7 @@ class ToldBook:
         self._path = path
         self._say = say
         self._lock = threading.Lock()
-        kept = _read(path)
+        kept = _read(path, say)
         self._told: dict[Name, Told] = {one.name: one for one in kept.told}
         self._marked: dict[Name, Marked] = {one.name: one for one in kept.marked}
         self._worker: Worker[None] = Worker("told", self._write, say, clock=clock, gather_s=_GATHER_S)
@@ -132,17 +133,26 @@ class ToldBook:
         with self._lock:
             kept = _Kept(told=tuple(self._told.values()), marked=tuple(self._marked.values()))
         try:
-            write_private(self._path, msgspec.json.encode(kept) + b"\n")
+            write_private(self._path, sealed(msgspec.json.encode(kept)))
         except OSError as error:
             self._say(f"{self._path}: {error.strerror or error}; after a restart alerts may be told twice")
         return None
 
 
-def _read(path: Path) -> _Kept:
+def _read(path: Path, say: Say) -> _Kept:
     try:
-        kept = msgspec.json.decode(read_private(path, _MOST_BYTES), type=_Kept)
-    except (OSError, ValueError, msgspec.MsgspecError):  # no ValueErrors before msgspec 0.21
+        raw = read_private(path, _MOST_BYTES)
+        kept = msgspec.json.decode(raw, type=_Kept)
+        if kept.schema != SCHEMA:
+            raise ValueError(f"{kept.schema[:40]!r} is of another version")
+        require_whole(raw)
+        ranks = {int(rank) for rank in Rank}
+        if not all({one.rank, one.peak} <= ranks for one in kept.told):
+            raise ValueError("a rank that there is not")
+    except FileNotFoundError:
         return _Kept()
-    ranks = {int(rank) for rank in Rank}
-    good = kept.schema == SCHEMA and all({one.rank, one.peak} <= ranks for one in kept.told)
-    return kept if good else _Kept()
+    except (OSError, ValueError, msgspec.MsgspecError) as error:  # no ValueErrors before msgspec 0.21
+        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)[:80]
+        say(f"{path}: {words}; what was told before is not known, alerts may be told twice")
+        return _Kept()
+    return kept

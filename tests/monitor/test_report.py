@@ -144,6 +144,26 @@ def test_a_book_of_another_or_a_torn_line_is_no_trouble(tmp_path: Path) -> None:
     assert len(problems) == 1
 
 
+@given(places=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(1, 255)), min_size=1, max_size=3))
+def test_a_remark_of_which_a_byte_was_flipped_is_skipped_and_said(
+    tmp_path_factory: pytest.TempPathFactory, places: list[tuple[float, int]]
+) -> None:
+    book = Logbook(tmp_path_factory.mktemp("book"))
+    for time, text in enumerate(("one", "two", "three")):
+        book.add(Remark(path="/logs/a.log", time=float(time), text=text))
+    (file,) = book.folder.iterdir()
+    whole = file.read_bytes()
+    content = bytearray(whole)
+    for place, flip in places:
+        content[int(place * len(content))] ^= flip
+    file.write_bytes(content)
+    remarks, problems = book.read(["/logs/a.log"])
+    before = whole.splitlines()
+    untouched = [line for line in bytes(content).splitlines() if line in before]
+    assert [each.text.encode() for each in remarks] == [line.split(b'"text":"')[1].split(b'"')[0] for line in untouched]
+    assert bool(problems) == (len(untouched) < 3)
+
+
 def test_a_book_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     book = Logbook(tmp_path / "book")
     book.add(Remark(path="/logs/a.log", time=1.0, text="one"))

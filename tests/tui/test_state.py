@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.tui import sample
 from tests.tui.driver import StillClock, source_of
@@ -15,6 +17,7 @@ from trainmon.tui.glyphs import UNICODE
 from trainmon.tui.look import Look
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.fleet import FleetScreen
+from trainmon.tui.seen import _states
 from trainmon.tui.state import SCHEMA, State, StateFile
 
 NAN = "loss.nonfinite:nonfinite:loss.train:0:3601"
@@ -83,6 +86,33 @@ def test_what_cannot_be_used_is_said_in_one_line(tmp_path: Path, content: bytes,
     assert "\n" not in problem
     file.write(State(order="name"))
     assert (file.path.read_bytes() != content) == touched
+
+
+@given(
+    flips=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(1, 255)), max_size=3),
+    cut=st.just(1.0) | st.floats(0, 0.9999),
+)
+def test_a_flipped_byte_is_said_and_never_believed(
+    tmp_path_factory: pytest.TempPathFactory, flips: list[tuple[float, int]], cut: float
+) -> None:
+    folder = tmp_path_factory.mktemp("state")
+    file = StateFile(folder, folder)
+    run = next(iter(sample.fleet().runs))
+    seen = tuple((run.name, run.target, each.id) for each in run.episodes) or (("run", "target", "e1"),)
+    file.write(State(acknowledged=seen, pins=(("a", "b"),)))
+    whole, right = file.path.read_bytes(), file.read()[0]
+    content = bytearray(whole)
+    for place, flip in flips:
+        content[int(place * len(content))] ^= flip
+    damaged = bytes(content[: int(cut * len(content))])
+    file.path.write_bytes(damaged)
+    state, problem = StateFile(folder, folder).read()
+    if damaged == whole:
+        assert (state, problem) == (right, "")
+    else:
+        assert state == State(directory=file.directory)
+        assert str(file.path) in problem
+        assert list(_states(folder)) == []
 
 
 def test_a_link_or_a_pipe_in_its_place_is_left_alone(tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.monitor.sinks.made import NOW, Marked, Said, episode, fleet_of, run_of
+from tests.monitor.sinks import made
+from tests.monitor.sinks.made import NOW, Said, episode, fleet_of, run_of
 from trainmon.monitor.finding import Episode, Severity
 from trainmon.monitor.sinks.alerting import Alerting
 from trainmon.monitor.sinks.base import Surroundings
 from trainmon.monitor.sinks.settings import AlertSettings
-from trainmon.monitor.sinks.told import told_file
+from trainmon.monitor.sinks.told import Marked, ToldBook, told_file
+from trainmon.tails.clock import SystemClock
 
 
 class At:
@@ -42,7 +46,7 @@ class Watched:
         self.log = folder / "alerts.jsonl"
         self.wanted = AlertSettings(log=self.log, **wanted)  # type: ignore[arg-type]
         self.said = Said()
-        self.session = Marked()
+        self.session = made.Marked()
 
     def program(self, now: float, *fleets: tuple[Episode, ...]) -> list[str]:
         before = len(self.events())
@@ -123,7 +127,7 @@ def test_other_sinks_heard_nothing_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"schema": "trainmon.told/9"}', b'{"told": [{"run": 1}]}'])
-def test_a_damaged_file_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
+def test_a_damaged_file_is_said_and_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
     watched = Watched(tmp_path, monkeypatch, standing=True)
     path = told_file(tmp_path, watched.wanted)
     path.parent.mkdir(parents=True)
@@ -131,3 +135,30 @@ def test_a_damaged_file_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert watched.program(NOW, (episode(),)) == ["opened"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["schema"] == "trainmon.told/1"
+    (said,) = watched.said.lines
+    assert str(path) in said
+    assert "told twice" in said
+
+
+@given(
+    flips=st.lists(st.tuples(st.floats(0, 0.9999), st.integers(1, 255)), max_size=3),
+    cut=st.just(1.0) | st.floats(0, 0.9999),
+)
+def test_a_flipped_byte_is_never_believed(
+    tmp_path_factory: pytest.TempPathFactory, flips: list[tuple[float, int]], cut: float
+) -> None:
+    path, said, clock = tmp_path_factory.mktemp("told") / "one.json", list[str](), SystemClock()
+    marked = Marked("run", "target", "e1", 5.0, acknowledged=True)
+    book = ToldBook(path, said.append, clock)
+    book.mark([marked])
+    book.close(30.0)
+    whole = path.read_bytes()
+    content = bytearray(whole)
+    for place, flip in flips:
+        content[int(place * len(content))] ^= flip
+    damaged = bytes(content[: int(cut * len(content))])
+    path.write_bytes(damaged)
+    again = ToldBook(path, said.append, clock)
+    again.close(30.0)
+    assert again.marked() == ({marked.name: marked} if damaged == whole else {})
+    assert len(said) == (damaged != whole)
