@@ -100,6 +100,31 @@ class LineUp:
             self._at = int(places[found].max()) + 1
         return self._lined(whole.take(np.flatnonzero(found)), places[found])
 
+    def go_on(self) -> Lined | None:
+        """The rows behind all that the other file told, their losses too, when no more comes: a job died before that
+        file was written again. They go on by the steps from record to record, where these were even to the end."""
+        if (stride := self._stride) is None:
+            return None
+        attempt, step, _ = self._told[self._at - 1]
+        rows, self._rows = stack(self._rows), []
+        count = np.cumsum(rows.logged(_LOSS)) if _LOSS in rows.columns else np.zeros(len(rows), np.int64)
+        return Lined(attempt, replace(rows, steps=step + stride * count.astype(np.float64)))
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether `go_on` would give rows."""
+        return self._stride is not None
+
+    @property
+    def _stride(self) -> float | None:
+        """The step from record to record before the rows that wait; None where they wait for something else."""
+        if not self._rows or self._found < _FEWEST or not _FEWEST <= self._at == len(self._told):
+            return None
+        before = self._told[-_FEWEST:]
+        strides = np.diff([step for _, step, _ in before])
+        is_even = strides[0] > 0 and bool((strides == strides[0]).all()) and before[0][0] == before[-1][0]
+        return float(strides[0]) if is_even else None
+
     def _places(self, rows: Rows) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int]:
         """Where in what was told the first rows are, -1 for nowhere; and how many rows were looked for."""
         losses = rows.columns.get(_LOSS)
@@ -150,6 +175,16 @@ class LineUps:
         self._sizes[path] = self._sizes.get(path, 0) + len(steps)
         while len(heard) > 1 and self._sizes[path] > _KEPT:
             self._sizes[path] -= len(heard.popleft()[1])
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether `go_on` would give rows of any file."""
+        return any(line_up.can_go_on for line_up in self._of.values())
+
+    def go_on(self, path: str) -> Lined | None:
+        """See `LineUp.go_on`."""
+        line_up = self._of.get(path)
+        return None if line_up is None else line_up.go_on()
 
     def take(self, path: str, beside: str, rows: Rows | None) -> Iterable[Lined]:
         """See `LineUp.take`: of the file `path`, by the losses of `beside`, whichever that was at first."""

@@ -61,7 +61,7 @@ class Merge:
     @property
     def has_stand_ins(self) -> bool:
         """Whether values wait that may stand in for those of a file that has ended."""
-        return bool(self._stand_ins)
+        return bool(self._stand_ins) or self._line_ups.can_go_on
 
     def join(self, path: str, group: int) -> None:
         """Makes a source known, or moves one that has given no rows yet to another group."""
@@ -99,10 +99,23 @@ class Merge:
         behind its end."""
         yield from self._until((1 << 60, np.inf))
         if is_final:
+            yield from self._line_on()
             for attempt, path, rows in self._stand_ins.take(self._front, self._may_stand_in):
                 yield Merged(attempt, path, rows)
         else:
             self._stand_ins.forget(self._front)
+
+    def _line_on(self) -> Iterator[Merged]:
+        """Records without a step behind the end of the file that tells the steps."""
+        for lane in self._lanes.values():
+            lined = self._line_ups.go_on(lane.path)
+            if lined is None:
+                continue
+            for key in lined.rows.columns:
+                owner = self._owner.setdefault((lane.group, key), lane.path)
+                if owner != lane.path:
+                    self._stand_ins.give(lane.group, key, (lined.attempt, float(lined.rows.steps[-1])))
+            yield Merged(lined.attempt, lane.path, lined.rows)
 
     def _front(self, group: int, key: SignalKey) -> Position:
         """How far the owner of a signal is."""

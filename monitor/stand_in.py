@@ -59,6 +59,10 @@ class StandIns:
             return -np.inf
         return at[1] if at[0] == attempt else np.inf
 
+    def give(self, group: int, key: SignalKey, last: Position) -> None:
+        """Values of another file than the owner's were given up to `last`."""
+        self._given[group, key] = max(self._given.get((group, key), last), last)
+
     def forget(self, front: Callable[[int, SignalKey], Position]) -> None:
         """Drops what the owners (`front`: how far each is) have come to by themselves."""
         self._kept = [kept for kept in self._kept if any(len(at) for _, at in _still(kept, front))]
@@ -76,8 +80,7 @@ class StandIns:
                     columns[key] = fresh
             if columns:
                 for key, at in columns.items():
-                    last = (one.attempt, float(one.places[at[-1]]))
-                    self._given[one.group, key] = max(self._given.get((one.group, key), last), last)
+                    self.give(one.group, key, (one.attempt, float(one.places[at[-1]])))
                 yield one.attempt, one.path, _only(one.rows, columns)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
-
-import pytest
 
 from tests.monitor.logs import Line, engine, parsed, train
 from trainmon.monitor.finding import Verdict
@@ -43,9 +42,19 @@ def test_both_to_the_end_count_once(tmp_path: Path) -> None:
     assert (run.series[LOSS].count, run.series[LOSS].bad_steps.tolist()) == (120, [])
 
 
-@pytest.mark.parametrize("level", [1.0])
-def test_a_file_that_contradicts_the_first_stands_in_for_nothing(tmp_path: Path, level: float) -> None:
-    write(tmp_path, flushed=100, ends=120, bad_from=110, level=level)
+def test_records_without_a_step_go_on_behind_the_last_state(tmp_path: Path) -> None:
+    logged = [{"step": 10 * at, "loss": round(loss(at), 4), "epoch": at / 10} for at in range(1, 31)]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": logged, "max_steps": 900}))
+    words = (f"{loss(at):.4f}" if at < 37 else "nan" for at in range(1, 41))
+    (tmp_path / "train.log").write_text("".join(f"{{'loss': {word}, 'lr': 1e-05}}\n" for word in words))
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].steps.tolist() == [10.0 * at for at in range(1, 37)]
+    assert run.series[LOSS].bad_steps.tolist() == [370.0, 380.0, 390.0, 400.0]
+    assert run.verdict is Verdict.FAIL
+
+
+def test_a_file_that_contradicts_the_first_stands_in_for_nothing(tmp_path: Path) -> None:
+    write(tmp_path, flushed=100, ends=120, bad_from=110, level=1.0)
     (run,) = judge([], cwd=tmp_path).runs
     assert run.series[LOSS].steps.max() == 99
 
