@@ -25,7 +25,10 @@ _DURATION = re.compile(r"(?:\d+ ?[a-z]{1,7}\b,? ?|\d+[dhms])+(?<! )")  # 1h 2m, 
 # What is not read must not be a number either: a line with one there has another shape.
 _CLOCK = r"(?>\d+ days?(?:,? ?\d+(?::\d+)+(?:[.,]\d+)?)?|\d+(?::\d+)+(?:[.,]\d+)?)"
 _DATE = r"\d{4}-\d\d-\d\d"
-_WORD = r"(?>(?!(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))[\w.]+)"
+_VERSION, _HEXADECIMAL = r"(?>\d+\.\d+\.\d+[\w.]*)", r"(?>0x[\da-fA-F]+)"
+_WORD = (
+    r"(?>(?!(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf(?:inity)?|INF|None|null|NA)(?![\w.]))[\w.]+)"
+)
 _HEADS = 5  # step, total, epoch, epochs, rank
 _SPACES = re.compile(r"\s+")
 _RANK_DIGITS = re.compile(r"(?<=rank)([-_ ]?)\d+")
@@ -220,7 +223,8 @@ def _unread(text: str) -> str:
         return _CLOCK
     if re.fullmatch(NUMBER, text):
         return f"(?:{_NUMBER})"
-    return _DATE if "-" in text else _WORD
+    of_a_kind = (kind for kind in (_DATE, _VERSION, _HEXADECIMAL) if re.fullmatch(kind, text))
+    return next(of_a_kind, _DATE if "-" in text else _WORD)
 
 
 def _literal(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 
 import numpy as np
 import pytest
@@ -134,10 +133,6 @@ NUMBERS = st.one_of(
     st.floats(0, 1e9).map("{:,.2f}".format),
     st.sampled_from(ODD),
 )
-# What is no number (a clock, a bare dash, a version) depends on whether its line's shape was known: not the same yet.
-_IS_NUMBER = re.compile(
-    r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?)|None|null|N/?A", re.IGNORECASE
-)
 # The words around values: blanks, units, what a number could run into, digits in a name, several on one key.
 WORDS = (
     "step 3 | loss {} | lr {} | grad norm {} |",
@@ -177,13 +172,13 @@ def test_numbers_of_any_width_are_those_of_the_template(words: str, first: list[
         assert repr(dict(zip(template.keys, numbers, strict=True))) == repr(reading.values)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 1 << 20),
     words=st.sampled_from(WORDS),
     prefix=st.sampled_from(PREFIXES),
     at_once=st.sampled_from([9, 50, 400]),
-    values=st.lists(NUMBERS.filter(_IS_NUMBER.fullmatch), min_size=8, max_size=40),
+    values=st.lists(NUMBERS, min_size=8, max_size=40),
 )
 def test_lines_of_any_numbers_are_read_together_as_one_by_one(
     seed: int, words: str, prefix: str, at_once: int, values: list[str]
