@@ -33,7 +33,8 @@ class Stalls:
 
     Not where the log says what happened meanwhile (a checkpoint, an evaluation, an end, another launch), where the step
     does not go on, nor where such pauses come at an even distance. The same behind the last record of a job that was
-    stopped from outside: it hung before.
+    stopped from outside: it hung before. Where stamps without a zone leave out an hour in a night in which clocks do,
+    nobody can tell which it was: that is an INFO.
     """
 
     def __init__(self, limits: Thresholds) -> None:
@@ -64,12 +65,14 @@ class Stalls:
         at = 0
         for i in np.flatnonzero(gaps > self.seconds).tolist():
             self._learn(gaps[at:i])
-            gaps[i] = _passed(float(times[i]) - float(gaps[i]), float(times[i]), frame.time_kind)
+            stamp, gap = float(times[i]), float(gaps[i])
+            skipped = _skipped(stamp - gap, stamp, frame.time_kind)
+            gaps[i] -= skipped
             before = place(frame, int(known[i - 1]), math.nan) if i else self._last
-            if before is not None and frame.steps[known[i]] > before.step and self._is_long(float(gaps[i])):
+            if before is not None and frame.steps[known[i]] > before.step and self._is_long(gap):
                 is_busy = (self._is_explained and not i) or _evaluated(frame, known[max(i - 1, 0) : i + 1])
-                self._tell(before, float(gaps[i]), frame, int(known[i]), is_busy, found)
-            else:
+                self._tell(before, gap, skipped, frame, int(known[i]), is_busy, found)
+            if before is None or frame.steps[known[i]] <= before.step or not self._is_long(gap - skipped):
                 self._learn(gaps[i : i + 1])
             at = i + 1
         self._learn(gaps[at:])
@@ -93,13 +96,27 @@ class Stalls:
     def _is_long(self, gap: float) -> bool:
         return len(self._usual) >= _FEWEST and gap > max(self.gaps * quantile(self._usual, 0.99), self.seconds)
 
-    def _tell(self, before: Place, gap: float, frame: Frame, row: int, is_busy: bool, found: Found) -> None:
-        if self._rhythm.expects(before.step) or is_busy:
+    def _tell(
+        self, before: Place, gap: float, skipped: float, frame: Frame, row: int, is_busy: bool, found: Found
+    ) -> None:
+        is_long = self._is_long(gap - skipped)
+        if (is_long and self._rhythm.expects(before.step)) or is_busy:
             return
-        what = f"nothing was logged for {duration(gap)} after step {before.step:.15g}{self._against}"
-        at = place(frame, row, gap)
+        severity, words = self._words(gap, skipped, before)
+        at = place(frame, row, gap - skipped)
         for action in _BOTH:
-            found.append((row, finding(action, "stall", STEP_TIME, Severity.WARN, at, what, first=before)))
+            found.append((row, finding(action, "stall", STEP_TIME, severity, at, words + self._against, first=before)))
+
+    def _words(self, gap: float, skipped: float, before: Place) -> tuple[Severity, str]:
+        """How bad a pause is, and what it is; of `gap` seconds `skipped` are perhaps of the clock only."""
+        after = f"after step {before.step:.15g}"
+        if self._is_long(gap - skipped):
+            at_least = "at least " if skipped else ""
+            return Severity.WARN, f"nothing was logged for {at_least}{duration(gap - skipped)} {after}"
+        return Severity.INFO, (
+            f"the stamps say no zone and go on {duration(gap)} later {after}, in a night in which clocks skip an hour: "
+            "a pause or none, that cannot be told"
+        )
 
     @property
     def _against(self) -> str:
@@ -111,16 +128,18 @@ class Stalls:
             self._is_explained = True
         if note.kind not in _ENDS or note.time is None or note.time_kind not in _STAMPED or self._last is None:
             return ()
-        gap = _passed(self._time, note.time, note.time_kind)
+        gap = note.time - self._time
+        skipped = _skipped(self._time, note.time, note.time_kind)
         if not self._is_long(gap):
             return ()
-        what = f"nothing was logged for {duration(gap)} after step {self._last.step:.15g}, then the job was stopped"
-        return (finding("open", "stall", STEP_TIME, Severity.WARN, self._last, what + self._against),)
+        severity, words = self._words(gap, skipped, self._last)
+        what = f"{words}, then the job was stopped{self._against}"
+        return (finding("open", "stall", STEP_TIME, severity, self._last, what),)
 
 
-def _passed(before: float, after: float, kind: TimeKind) -> float:
-    """Seconds between two stamps. Where these have no zone, an hour that clocks skipped is none that passed."""
-    return after - before - (skipped_s(before, after) if kind is TimeKind.NAIVE else 0.0)
+def _skipped(before: float, after: float, kind: TimeKind) -> float:
+    """Seconds between two stamps of which nobody knows whether they passed: without a zone, clocks may skip an hour."""
+    return skipped_s(before, after) if kind is TimeKind.NAIVE else 0.0
 
 
 def _evaluated(frame: Frame, rows: IntArray) -> bool:

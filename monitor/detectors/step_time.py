@@ -152,6 +152,8 @@ def level_result(
         for track in sorted(tracks, key=lambda track: detector.watched.index(track.key.signal))
         if track.judged and not track.key.labels
     )
-    lone = sum(1 for e in view.episodes if e.severity is Severity.INFO)
+    quiet = [each for each in view.episodes if each.severity is Severity.INFO]
+    lone = sum(each.kind != "stall" for each in quiet)
     told = f"; {lone} lone slow step{'s' if lone != 1 else ''}" if lone else ""
+    told += "".join(f"; {each.what}" for each in quiet if each.kind == "stall")
     return result(detector, Verdict.PASS, f"steady at {levels}{told}" if levels else f"steady{told}", used=used)

@@ -115,16 +115,36 @@ def test_an_hour_that_clocks_skip_is_no_silence(ends: tuple[int, int, int, int],
     """Stamps without a zone jump by an hour on one night of the year; what is longer is told by what is beyond it."""
     night = datetime(*ends, 59, 59, 900_000, tzinfo=UTC).timestamp()
 
-    def told(kind: TimeKind, pause_s: float) -> list[str]:
+    def told(kind: TimeKind, pause_s: float) -> list[tuple[Severity, str]]:
         frame = paused(400, pause_s=pause_s)
         frame = dataclasses.replace(frame, times=frame.times - frame.times[399] + night, time_kind=kind)
-        whole = run(StepTime, [frame]).loud
-        assert [each.what for each in run(StepTime, cut(frame, range(1, 600))).loud] == [each.what for each in whole]
-        return [each.what.split(" after")[0] for each in whole if each.kind == "stall"]
+        whole = [each for each in run(StepTime, [frame]).findings if each.kind == "stall"]
+        pieces = [each for each in run(StepTime, cut(frame, range(1, 600))).findings if each.kind == "stall"]
+        assert [repr(each) for each in pieces] == [repr(each) for each in whole]
+        return [(each.severity, each.what.split(" after")[0]) for each in whole if each.action == "open"]
 
-    assert told(TimeKind.NAIVE, 3600.0) == ([] if is_skipped else ["nothing was logged for 1 h 0 min"])
-    assert told(TimeKind.NAIVE, 2 * 3600.0) == [f"nothing was logged for {1 if is_skipped else 2} h 0 min"]
-    assert told(TimeKind.ABSOLUTE, 3600.0) == ["nothing was logged for 1 h 0 min"]
+    one_hour = Severity.WARN, "nothing was logged for 1 h 0 min"
+    if is_skipped:
+        assert told(TimeKind.NAIVE, 3600.0) == [(Severity.INFO, "the stamps say no zone and go on 1 h 0 min later")]
+        assert told(TimeKind.NAIVE, 2 * 3600.0) == [(Severity.WARN, "nothing was logged for at least 1 h 0 min")]
+    else:
+        assert told(TimeKind.NAIVE, 3600.0) == [one_hour]
+        assert told(TimeKind.NAIVE, 2 * 3600.0) == [(Severity.WARN, "nothing was logged for 2 h 0 min")]
+    assert told(TimeKind.ABSOLUTE, 3600.0) == [one_hour]
+
+
+def test_an_hour_that_cannot_be_judged_is_said_and_is_no_slow_step() -> None:
+    frame = paused(400, pause_s=3600.0)
+    night = datetime(2024, 3, 31, 1, 59, 59, 900_000, tzinfo=UTC).timestamp()
+    step_time = np.full(len(frame), 1.0) + 0.01 * np.sin(np.arange(len(frame)))
+    frame = with_columns(frame, {SignalKey("sys.step_time"): step_time})
+    frame = dataclasses.replace(frame, times=frame.times - frame.times[399] + night, time_kind=TimeKind.NAIVE)
+    told = run(StepTime, [frame])
+    assert told.loud == []
+    assert told.result is not None
+    assert told.result.verdict is Verdict.PASS
+    assert "a pause or none, that cannot be told" in told.result.what
+    assert "lone slow" not in told.result.what
 
 
 @pytest.mark.parametrize(("base", "skips"), [(1711850399.0, True), (1711936799.0, False)])
@@ -134,4 +154,7 @@ def test_a_job_that_is_stopped_in_the_night_of_the_change(base: float, skips: bo
     detector = StepTime(Thresholds(), {})
     list(detector.update(frame))
     said = list(detector.note(Note("run.log", 5, 5, NoteKind.CANCELLED, "", 600.0, base + 3660.0, TimeKind.NAIVE)))
-    assert (not [each for each in said if each.kind == "stall"]) == skips
+    (stall,) = [each for each in said if each.kind == "stall"]
+    assert stall.severity is (Severity.INFO if skips else Severity.WARN)
+    assert stall.what.endswith("then the job was stopped (usual gap 1 s)")
+    assert ("cannot be told" in stall.what) == skips
