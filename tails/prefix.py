@@ -25,7 +25,7 @@ _SHORT = r"\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _NO_YEAR = r"\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _COMPACT = r"\d{8} \d\d:\d\d:\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
-_LEVEL = r"(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|[DIWEF])"
+_LEVEL = r"(?:TRACE|DEBUG|INFO|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|[DIWEF])"
 
 # Tried in turn at the place reached, as often as one fits. Each alternative has one group at most, which is named:
 # rank, level, or the kind of time.
@@ -49,6 +49,7 @@ _PREFIX = lazy(
     rf"|\[?(?P<month>{_MONTH})\]?(?=\s|$)"
     rf"|\[?(?P<ctime>{_CTIME})\]?(?=[\s\[:]|$)"
     rf"|(?P<syslog>{_SYSLOG})\s+[\w.-]+ [\w./-]+(?:\[\d+\])?:(?=\s)"  # journalctl: Jan 15 10:00:00 host python[9]:
+    rf"|\[?(?P<syslog2>{_SYSLOG})\]?(?=\s)"  # ts: Jan 15 10:00:00
     rf"|\[?(?P<unix>{_UNIX})\]?(?=\s+[A-Za-z\[])"
     rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"
     rf"|\[?(?P<compact>{_COMPACT})\]?(?=[\s\[]|$)"
@@ -81,7 +82,11 @@ _CARD = lazy(r"(?:GPU|NPU|Worker|Node|Process) (\d{1,5})\s?[:|>]+\s+(?=[A-Za-z\[
 _SERVICE = lazy(r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE)  # docker compose: trainer-1  |
 _POD = lazy(  # stern: pod and container
     r"(?!(?:global[ _]?)?(?:step|iter|epoch))[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
-    r"(?=\[|\W*(?:global_?)?(?:step|iter|epoch)\b)",
+    r"(?=\[|\W*(?:global_?)?(?:step|iter|epoch)\b)"
+    # A pod of a number, before what only a line's beginning looks like: another prefix, a box, a traceback.
+    r"|(?=\S*\d)[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
+    r"(?=[\u2500-\u257f{]|[DIWEF]\d{4} \d\d:|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|(?:DEBUG|INFO|WARNING|ERROR)\b"
+    r"|Traceback \(|\s{2,}[a-z_^~]|(?:[a-z_]\w{0,60}\.){0,8}\w{1,60}(?:Error|Exception|Interrupt)\b)",
     re.IGNORECASE,
 )
 _BULLET = lazy(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
@@ -102,6 +107,7 @@ _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-
 _HOST = lazy(
     r"(?!slurmstepd-|E[A-Z0-9]\d{4}: |[\w.]{1,200}(?:Error|Exception): )"
     r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])"
+    r"|(?>[A-Za-z][\w.-]*\[\d+(?:[-,]\d+)+\][\w.-]*): "  # clush -b: gpu[01-04]:
 )
 _LOGGER = lazy(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
@@ -216,7 +222,7 @@ def _rank_of(who: re.Match[str]) -> str:
     return who["rank"] or (str(int(worker.group(1))) if worker is not None else "")
 
 
-_LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI"})
+_LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI", "SUCC", "TRAC"})
 _DATE_STARTS = frozenset(
     {
         *("Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ", "Dec "),
@@ -248,7 +254,7 @@ def _us_format(text: str) -> str:
 _TIME_GROUPS = frozenset(
     (
         *("zoned", "naive", "naive2", "naive3", "naive4", "day", "colons", "hf", "hf2", "nemo", "short"),
-        *("us", "month", "ctime", "syslog", "unix", "compact", "glog", "clock"),
+        *("us", "month", "ctime", "syslog", "syslog2", "unix", "compact", "glog", "clock"),
     )
 )
 _RANK_GROUPS = frozenset(("rank", "rank2", "rank3", "rank4"))
@@ -274,7 +280,7 @@ def _parse(name: str, text: str) -> tuple[float, TimeKind]:
         day, clock = text[1:].split(" ")
         day = day.rjust(4, "0")[-4:]
         moment = datetime.fromisoformat(f"2000-{day[:2]}-{day[2:]}T{clock}")
-    elif name == "syslog":  # no year either
+    elif name in ("syslog", "syslog2"):  # no year either
         moment = datetime.strptime(f"2000 {text}", "%Y %b %d %H:%M:%S")
     elif name == "ctime":
         moment = datetime.strptime(_ZONE_NAME.sub("", text)[4:], "%b %d %H:%M:%S %Y")

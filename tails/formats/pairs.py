@@ -39,7 +39,7 @@ _UNIT = re.compile(
 )
 # Separators that end the text of the key before.
 _CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–—] | {2,}")
-_TRIM = " \t,;:=<>|-–—*#'\"[]{}~≈\\"
+_TRIM = " \t,;:=<>|-–—→⇒➜*#'\"[]{}~≈\\"
 _NUMBER_AHEAD = re.compile(rf" +(?:{NUMBER})(?= |$)")
 _KEYS_FIRST = re.compile(r"\s*[A-Za-z_][^:=|]*\d\s*")  # words and numbers in turn, and a number at the end
 _WORDS = re.compile(r"[ \t]*([A-Za-z][\w/%]*(?: [A-Za-z][\w/%]*){0,3})\s*(?=$|[|,;\t])")
