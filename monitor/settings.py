@@ -13,6 +13,7 @@ from dataclasses import field
 from datetime import datetime
 from pathlib import PurePath
 
+from trainmon.monitor.settings_text import plain_settings, scalar
 from trainmon.monitor.thresholds import DEFAULTS, REST, Thresholds
 from trainmon.tails.formats.cells import as_float
 from trainmon.tails.formats.config_facts import config_facts
@@ -25,6 +26,7 @@ _SCHEMA = 1  # of that file
 _MAX_ENTRIES = 20_000
 _MAX_LINE = 500  # a setting that matters is short, and matching stays linear
 _YAML_LINE = lazy(r"^(?P<indent> *)(?P<key>[\w./-]{1,80}) *:(?: +(?P<value>[^#\n]*?))?(?: *#.*)?$")
+_TEXTS = frozenset((".txt", ".gin", ".cfg", ".ini"))
 _FACTS = frozenset(
     [
         "total_steps",
@@ -129,6 +131,10 @@ def _parse(path: str, text: str) -> object:
         return _toml(text)
     if suffix in (".yaml", ".yml"):
         return _plain_yaml(text)
+    if PurePath(path).parent.name == "params" and suffix not in _TEXTS:  # MLflow's: one setting a file
+        return {PurePath(path).name: scalar(text.strip())}
+    if suffix in _TEXTS:
+        return json.loads(text) if text.lstrip()[:1] == "{" else plain_settings(text)
     return {}
 
 
@@ -160,15 +166,8 @@ def _plain_yaml(text: str) -> dict[str, object]:
         if not value:
             open_keys.append((indent, match["key"]))
             continue
-        found[path] = _scalar(value.strip("\"'"))
+        found[path] = scalar(value.strip("\"'"))
     return found
-
-
-def _scalar(text: str) -> float | str:
-    try:
-        return float(text.replace("_", ""))
-    except ValueError:
-        return text
 
 
 def _leaves(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -188,7 +187,7 @@ def _flat(document: object) -> tuple[dict[str, float | None], dict[str, str]]:
     values: dict[str, float | None] = {}
     texts: dict[str, str] = {}
     for name, value in _leaves(document):
-        key = name.replace(".", "/")
+        key = name.replace(".", "/").removesuffix("/value")  # W&B and SwanLab put each value in an object
         if isinstance(value, bool):
             texts[key] = str(value)
         elif isinstance(value, (int, float)):

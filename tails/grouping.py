@@ -18,21 +18,25 @@ from trainmon.tails.looks import RANK_FOLDER, look_at_name
 from trainmon.tails.numbered import settle_numbered
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found
+from trainmon.tails.starts import WANDB_START
 
 _PART = lazy(
     r"train|training|eval|evaluation|val|valid|validation|test|dev|logs?|logging|tb|tblogs?|tb_logs?"
-    r"|tensorboard(?:_logs?)?|events|files|output|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+",
+    r"|tensorboard(?:_logs?)?|events|files|output|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+|vis_data",
     re.IGNORECASE,
 )
 # SummaryWriter.add_scalars: a folder for each line of a chart, loss_train or loss/train, beside the run's event file.
 _SETS = r"(?:train|training|eval|evaluation|val|valid|validation|test|dev)"
 _CHART = r"[a-z_]*(?:loss|acc|accuracy|error|ppl|perplexity|nll)[a-z_]*"
 _LINE_OF_CHART = lazy(rf"{_CHART}[_-]{_SETS}", re.IGNORECASE)
+# pytorch's writer and Lightning's monitor give the rate a folder beside it; lr_0.01 is a run of a sweep
+_RATE_FOLDER = lazy(r"(?:lr|learning[_-]?rate)(?:[_/-](?=[A-Za-z])[\w-]+)?", re.IGNORECASE)
 _CHART_FOLDER = lazy(_CHART, re.IGNORECASE)
 _SET_FOLDER = lazy(_SETS, re.IGNORECASE)
 _SUMMARY = "metrics.json"  # DVCLive's: the last value of what lies in plots/metrics beside it
 _STORE = frozenset({"wandb", "dvclive", "lightning_logs", "tensorboard", "tb", "tb_logs"})
 _DATED = lazy(r"[A-Z][a-z]{2}\d{1,2}_\d{2}-\d{2}-\d{2}_.*")  # SummaryWriter's own: runs/Dec01_12-30-00_host
+_NEAR = 2  # directories up to where settings that stand alone are those of the only run below them
 _COLLECTION = 2  # so many directories that are runs make the directory above them a collection
 _STATE_LOOK = look_at_name("trainer_state.json")
 
@@ -67,6 +71,7 @@ def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
     if any(child.name == "plots" and any(one.is_store for one in child.folders) for child in folder.folders):
         folder.files = [found for found in folder.files if _base(found.path) != _SUMMARY]
     own = _own_runs(folder)
+    is_bare = not own
     if settings is not None:
         for run in own:
             if settings not in run.files:
@@ -94,7 +99,35 @@ def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
         own = [_joined(folder, parts)]
     else:
         others = parts + others
-    return own + others
+    runs = own + others
+    if is_bare and len(runs) == 1 and _depth_below(folder, runs[0]) <= _NEAR:
+        own_words = [found for found in folder.files if found.look.role == "config" and found is not settings]
+        runs[0].files += own_words
+    return _resumed(runs)
+
+
+def _resumed(runs: list[Group]) -> list[Group]:
+    """The directories of one W&B run, which it makes anew whenever it is resumed, as one run: its newest."""
+    starts: dict[tuple[str, str], list[Group]] = {}
+    for run in runs:
+        if match := WANDB_START.fullmatch(_base(run.folder)):
+            starts.setdefault((os.path.dirname(run.folder), match["id"]), []).append(run)  # noqa: PTH120
+    for several in starts.values():
+        if len(several) > 1:
+            several.sort(key=lambda run: _base(run.folder).removeprefix("offline-"))
+            whole = several[-1]
+            whole.files = [found for run in several for found in run.files]
+            runs = [run for run in runs if run is whole or run not in several]
+    return runs
+
+
+def _is_resumed(run: Group) -> bool:
+    return len({part for found in run.files for part in found.path.split("/") if WANDB_START.fullmatch(part)}) > 1
+
+
+def _depth_below(folder: Folder, run: Group) -> int:
+    """How many directories below `folder` the run is."""
+    return run.folder.removeprefix(folder.path).count("/")
 
 
 def _joined(folder: Folder, parts: list[Group]) -> Group:
@@ -109,7 +142,7 @@ def _is_part(folder: Folder, child: Folder, runs: list[Group], *, has_own: bool,
 
     `alike`: the files in the directories of ranks beside each other are called the same.
     """
-    if len(runs) != 1:
+    if len(runs) != 1 or _is_resumed(runs[0]):
         return False
     if folder.is_store:
         return True
@@ -133,7 +166,7 @@ def _is_chart(child: Folder, run: Group) -> bool:
     if not all("tfevents" in _base(found.path) for found in run.files if found.look.role != "config"):
         return False
     if child.files:
-        return _LINE_OF_CHART.fullmatch(child.name) is not None
+        return any(words.fullmatch(child.name) is not None for words in (_LINE_OF_CHART, _RATE_FOLDER))
     lines = [folder.name for folder in child.folders]
     return _CHART_FOLDER.fullmatch(child.name) is not None and all(map(_SET_FOLDER.fullmatch, lines))
 

@@ -45,9 +45,14 @@ class Look:
     is_state: bool = False
 
 
+# Settings of a training, whatever stands before the word; those of other things than the training are none.
 _CONFIG = lazy(
-    r"trainmon\.toml|(?:(?:train|training|run|experiment|exp|model|ds|deepspeed|trainer|job)[_-]?)?"
-    r"(?:config|args|arguments|hparams|params|hyperparameters)(?:[_-][a-z0-9_-]{1,24})?\.(?:json|ya?ml|toml)"
+    r"trainmon\.toml|(?!(?:generation|adapter|(?:pre)?processor|preprocessor|tokenizer|quant\w*|feature|image|video|audio"
+    r"|inference|vllm|sampling|eval\w*|test|data\w*|log|logging|lm|sentence|pooling|special|added|bnb|chat|serv\w*"
+    r"|deploy|slurm|sbatch|cluster|wandb|docker|pre|build|cmake|pip)[_-])"
+    r"(?:[a-z0-9]{1,24}[_-]){0,4}"
+    r"(?:(?:config|args|arguments|hparams|params|hyperparameters|hyperparams|flags)(?:[_-][a-z0-9_-]{1,24})?"
+    r"\.(?:json|ya?ml|toml|gin)|(?:config|cfg|args|opts?|options|hparams|params|hyperparameters|flags)\.(?:txt|cfg|ini))"
 )
 _JUNK = lazy(
     r"(?:readme|licen[cs]e|changelog|notice|authors|contributing|makefile|dockerfile|requirements|environment|setup"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Protocol
 
+from trainmon.tails.formats.config_facts import is_fact_name
 from trainmon.tails.fstype import Mount, read_mounts
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log, unpacker_of
@@ -164,6 +165,8 @@ class Folder:
 
 
 HYDRA = ".hydra/config.yaml"  # where hydra keeps the settings of the run in whose directory it lies
+_PARAMS = "params"  # MLflow's directory of a run's settings, one a file
+_SETTING = Look("config", Doubt.NONE)
 
 
 class Scan:
@@ -253,7 +256,10 @@ class Scan:
         if entry.name == HYDRA.partition("/")[0]:
             settings = f"{folder.path}/{HYDRA}"
             if self.places.exists(settings):
-                folder.files.append(Found(settings, Look("config", Doubt.NONE)))
+                folder.files.append(Found(settings, _SETTING))
+            return None
+        if entry.name == _PARAMS and self.places.exists(f"{folder.path}/meta.yaml"):
+            folder.files += self._settings_in(entry)
             return None
         if entry.name == "logs" and _WANDB_RUN.match(folder.name):  # W&B's own debug logs
             return None
@@ -263,6 +269,14 @@ class Scan:
             return None
         is_store = self._is_store(folder, entry.name)
         return Folder(entry.path, folder.depth + 1, places=self.places, is_store=is_store)
+
+    def _settings_in(self, entry: Child) -> list[Found]:
+        """The files of a directory that holds one setting each, of those that tell something of the run."""
+        try:
+            _, entries = self.places.children(entry.path)
+        except OSError:
+            return []
+        return [Found(each.path, _SETTING) for each in entries if is_fact_name(each.name) and each.is_file()]
 
     def _add(self, folder: Folder, entry: Child, look: Look, device: int, doubtful: list[Found]) -> None:
         if folder.name == "wandb" and entry.name.startswith("debug"):

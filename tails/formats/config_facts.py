@@ -50,6 +50,16 @@ def fact_of_constant(key: str) -> str | None:
     return fact[0] if fact is not None and fact[0] in _CONSTANT_FACTS else None
 
 
+def is_fact_name(key: str) -> bool:
+    """Whether a configuration's `key` tells a fact of the run.
+
+    >>> is_fact_name("optim.learning_rate"), is_fact_name("comment")
+    (True, False)
+    """
+    name = _normal(key)
+    return name in _FACT_OF or name in _FACT_OF_CONFIG_ONLY
+
+
 def fact_value(fact: str, key: str, value: float) -> float:
     """`value`, told under `key`, in the unit of `fact`: bytes of memory, else as it stands.
 

@@ -41,8 +41,9 @@ def test_mlflow_keeps_one_metric_a_file_and_each_directory_is_one_run(tmp_path: 
             write(tmp_path / "mlruns" / "0" / run / "metrics" / name, rows)
         write(tmp_path / "mlruns" / "0" / run / "meta.yaml", "run_id: x\n")
         write(tmp_path / "mlruns" / "0" / run / "params" / "lr", "0.1")
-    assert [len(files) for files in runs_below(tmp_path)] == [5, 5]
+    assert [len(files) for files in runs_below(tmp_path)] == [6, 6]  # with the rate, which is one of its settings
     first, _ = judge([], cwd=tmp_path).runs
+    assert first.facts["peak_lr"] == 0.1
     assert values(first, LOSS) == values(first, HELD_OUT) == values(first, NORM) == [loss(step) for step in STEPS]
     (alone,) = judge([str(tmp_path / "mlruns" / "0" / "ab" / "metrics")], cwd=tmp_path).runs
     assert len(values(alone, LOSS)) == 30
