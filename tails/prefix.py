@@ -54,7 +54,7 @@ _PREFIX = lazy(
     rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"
     rf"|\[?(?P<compact>{_COMPACT})\]?(?=[\s\[]|$)"
     rf"|\[?(?P<clock>{_CLOCK})\]?(?=\s|$)"
-    rf"|\[?(?P<glog>[DIWEF](?:20\d\d)?\d{{3,4}} \d\d:\d\d:\d\d\.\d+)\s+(?:\d+\s+)?[\w./+-]+:\d+\]"  # glog
+    rf"|\[?(?P<glog>[DIWEF](?:20\d\d)?\d{{3,4}} \d\d:\d\d:\d\d(?:\.\d+)?)\s+(?:\d+\s+)?(?:[\w.]+\s+)?[\w./+-]+:\d+\]"  # glog
     rf"|\[{_LEVEL}\|[\w./-]+\.py:\d+\]\s+(?P<hf>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) >>"
     rf"|\[{_LEVEL}\|(?P<hf2>{_NAIVE})\]\s+[\w./-]+:\d+ >>"  # [INFO|2024-11-26 23:01:20] logging.py:157 >>
     rf"|\[NeMo {_LEVEL} (?P<nemo>{_NAIVE}) [\w.]+:\d+\]"

@@ -58,8 +58,12 @@ _PAIRED = re.compile(r"\s{0,8}[\[(]\s{0,8}(\d{1,6}),\s{1,8}(\d{1,9})[\])](?=[\s:
 # The step before a bar, and epoch and batch with nothing about them: ``490 | loss 5.75``, ``12 154 Loss=2.5``.
 _BARRED = re.compile(r"\s{0,8}(\d{1,9})\s{1,4}\|\s{1,4}(?=[A-Za-z])")
 _TWO_NUMBERS = re.compile(r"\s{0,8}(\d{1,6})\s{1,4}(\d{1,9})\s{1,4}(?=[A-Za-z]\w{0,30}\s?[=:])")
+_PHASE = r"(?:[Pp]re)?[Tt]rain(?:ing)?"  # Training  [  10/500]  eta: 1:00:00  loss: 2.5
 _COUNT = r"\d{1,3}(?:,\d{3}){1,3}|\d{1,9}(?:\.\d{1,3})?[kKM]?"
-_LEADING = re.compile(rf"\s{{0,8}}\[?\s{{0,8}}({_COUNT})\s?/\s?({_COUNT})\s?\]?" r"(?=\s*[(*:,|-]|\s+[A-Za-z\d])")
+_LEADING = re.compile(
+    rf"\s{{0,8}}(?:{_PHASE}:?\s{{1,4}}(?=\[))?\[?\s{{0,8}}({_COUNT})\s?/\s?({_COUNT})\s?\]?"
+    r"(?=\s*[(*:,|-]|\s+[A-Za-z\d])"
+)
 # The step between the loss and its value: ``Train loss 10 2.5 Grad Norm 1.2``.
 _LOSS_STEP = re.compile(
     r"\s{0,8}((?:train|training|validation|valid|val|test|eval)[ _]loss)\s(\d{1,9})\s{1,4}(\d{1,9}\.\d{1,12})(?=\s|$)",
@@ -99,7 +103,9 @@ _LETTER = re.compile(r"[^\W\d_]|[_(]")
 _MOST_RESULTS = 8
 _WIDE = 400  # values of a line of which no expression is made: that costs a millisecond a value
 _MAX_WORDS_OUTSIDE = 3
-_STEP_WITHIN = 4  # the step is among the first values of a line
+_STEP_WITHIN = 4  # the step is among the first values of a line, if it is not called by its bare name
+_STEP_NAME = re.compile(r"(?:global[_ ]?|train(?:er)?[_/])?(?:step|iteration|iter)", re.IGNORECASE)
+_WHOLE_BEHIND_SIGN = re.compile(r".?[:=] ?(?=(?:\d{1,12}(?:\.0{1,6})?|\d(?:\.\d{1,6})?e\+\d\d)(?![\w.]))")
 
 
 def fields_of(pairs: list[Pair], others: list[tuple[int, int]]) -> list[tuple[str, tuple[int, int]]]:
@@ -201,6 +207,7 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
         step = pairs[0] if _INTEGER.fullmatch(text, pairs[0].start, pairs[0].end) else None
     if step is None and epoch is None:
         step = next((pair for pair in first if pair.slash and _is_progress(pair, text)), None)
+    step = step or _late_step(text, pairs)
     if step is None:
         return None
     rest: list[Pair] = []
@@ -217,6 +224,17 @@ def _plain_shape(text: str, pairs: list[Pair], others: list[tuple[int, int]], na
     if epoch is not None and named is None and total is None and epoch.slash is None:
         shape.epoch = (epoch.start, epoch.end)
     return shape
+
+
+def _late_step(text: str, pairs: list[Pair]) -> Pair | None:
+    """The step among values in the order of their names, ``acc=0.5 grad_norm=1.5 loss=2.5 lr=0.1 step=10``: the one
+    pair that is called so and nothing else, a whole number right behind its sign."""
+    if len(pairs) <= _STEP_WITHIN or not any(MEASURE.search(pair.key) for pair in pairs):
+        return None
+    found = [pair for pair in pairs[_STEP_WITHIN:] if _STEP_NAME.fullmatch(pair.key) and not pair.prose]
+    if len(found) != 1 or found[0].slash is not None:
+        return None
+    return found[0] if _WHOLE_BEHIND_SIGN.match(text, max(0, found[0].start - 2)) is not None else None
 
 
 def _is_progress(pair: Pair, text: str) -> bool:

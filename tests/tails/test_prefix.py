@@ -65,6 +65,7 @@ CASES = [
     ("top-5 acc    0.25", "top-5 acc    0.25", "", TimeKind.NONE),
     ("1736935200.123 step 10", "step 10", "", TimeKind.ABSOLUTE),
     ("I20250115 10:00:00.123456 139887 train.py:55] step 10", "step 10", "", TimeKind.NAIVE),
+    ("I20250115 10:00:00 139887 dinov2 helpers.py:102] step 10", "step 10", "", TimeKind.NAIVE),
     ("[1,mpirank:3,algo-1]<stdout>:step 10", "step 10", "3", TimeKind.NONE),
     ("[1,3]<stderr>:step 10", "step 10", "3", TimeKind.NONE),
     ("[pod/train-0-abc/pytorch] step 10", "step 10", "", TimeKind.NONE),

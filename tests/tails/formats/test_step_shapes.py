@@ -27,12 +27,20 @@ def log(form: str) -> str:
         ("[{at}k/1M] loss: {loss}", 1000, 1_000_000),
         ("{at},000/20,000 loss: {loss}", 1000, 20_000),
         ("step {at},000/20,000 | loss: {loss}", 1000, 20_000),
+        ("Training  [   {at}/60]  eta: 1:02:03  lr: 0.1 (0.1)  loss: {loss} (2.5)  time: 0.4", 1, 60),
+        ("acc=0.5 grad_norm=1.5 loss={loss} lr=0.1 mfu=0.4 seconds=3.5 step={at}", 1, None),
+        ("mae: 0.5, force: 1.5, loss: {loss}, lr: 0.1, epoch: 0.5, step: {at}.00e+00", 1, None),
     ],
 )
 def test_the_step_and_the_total(form: str, times: int, total: int | None) -> None:
     parsed = read(log(form))
     assert values(parsed, "loss") == [(at * times, loss) for at, loss in LOSSES]
     assert fact(parsed, "total_steps") == total
+
+
+def test_a_step_among_the_last_values_is_the_bare_name_of_a_whole_number() -> None:
+    form = "acc=0.5 grad_norm=1.5 loss={loss} lr=0.1 mfu=0.4 sec_per_step=3 step=0.5"
+    assert rows(read(log(form)))[0][0] == "nan"
 
 
 def test_a_size_of_a_whole_is_no_step() -> None:
