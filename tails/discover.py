@@ -283,7 +283,11 @@ class _Search:
         look = look_at_name(os.path.basename(match))  # noqa: PTH119
         if look is None or look.doubt in (Doubt.NONE, Doubt.TEXT):
             return look
-        return look if looks_like_log(str(self.cwd / match), look.doubt) else None
+
+        def unread(path: str, error: OSError) -> None:
+            self.problems.append(explain(path, error))
+
+        return look if looks_like_log(str(self.cwd / match), look.doubt, unread) else None
 
     def _scanned(self, path: str) -> Folder:
         scan = Scan()

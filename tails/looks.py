@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable
@@ -33,6 +34,9 @@ class Doubt(Enum):
     TABLE = 4
     PARQUET = 5
     METRIC = 6  # a metric by its place: rows of it
+
+
+NAMED_UNREAD = (Doubt.TEXT, Doubt.NUMBERS)  # logs by their names: they count, so that they are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,21 +206,28 @@ _MOST_REMARKS = 50  # lines above a table's header
 _TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
 
 
-def looks_like_log(path: str, doubt: Doubt) -> bool:
+def looks_like_log(path: str, doubt: Doubt, unread: Callable[[str, OSError], None] | None = None) -> bool:
     """Whether the first or the last 64 KiB of `path` show what `doubt` asks for (a long start-up comes before the
-    first numbers). An unreadable file counts, so that it is named, when its name is a log's."""
+    first numbers). An unreadable file counts, so that it is named, when its name is a log's; `unread` is told of
+    another one."""
     try:
         fd, status = open_regular(path)
     except NotRegular:
         return False
-    except OSError:
-        return doubt in (Doubt.TEXT, Doubt.NUMBERS)
+    except OSError as error:
+        return doubt in NAMED_UNREAD or _is_none(path, error, unread)
     try:
         return content_looks_like_log(lambda size, place: os.pread(fd, size, place), status.st_size, doubt)
-    except OSError:
-        return doubt is Doubt.TEXT
+    except OSError as error:
+        return doubt is Doubt.TEXT or _is_none(path, error, unread)
     finally:
         close(fd)
+
+
+def _is_none(path: str, error: OSError, unread: Callable[[str, OSError], None] | None) -> bool:
+    if unread is not None and error.errno != errno.ENOENT:  # gone meanwhile
+        unread(path, error)
+    return False
 
 
 def content_looks_like_log(read: Callable[[int, int], bytes], file_size: int, doubt: Doubt) -> bool:

@@ -57,7 +57,12 @@ class Found:
 
 
 class Places(Protocol):
-    """What a walk asks of a file system; all but `exists` and `shows_training` may raise OSError."""
+    """What a walk asks of a file system; all but `exists` and `shows_training` may raise OSError.
+
+    `unread`: a line for each file that may be a log, as far as its name goes, and whose content could not be read.
+    """
+
+    unread: list[str]
 
     def children(self, path: str) -> tuple[tuple[int, int], list[Child]]:
         """A directory's device and inode, and what is in it, by name."""
@@ -103,6 +108,7 @@ class LocalPlaces:
     """This machine's file systems."""
 
     def __init__(self) -> None:
+        self.unread: list[str] = []
         self._mounts: tuple[Mount, ...] | None = None
         self._far_points: frozenset[str] = frozenset()
 
@@ -136,7 +142,11 @@ class LocalPlaces:
 
     def shows_training(self, found: list[Found]) -> list[Found]:
         """Those that look like logs."""
-        return [each for each in found if looks_like_log(each.path, each.look.doubt)]
+
+        def unread(path: str, error: OSError) -> None:
+            self.unread.append(explain(path, error))
+
+        return [each for each in found if looks_like_log(each.path, each.look.doubt, unread)]
 
 
 @dataclass(slots=True)
@@ -205,6 +215,12 @@ class Scan:
         self._links.clear()
         if self._denied > _MAX_DENIED:
             self.problems.append(f"{show(root)}: {self._denied - _MAX_DENIED} more directories that cannot be read")
+        unread = self.places.unread
+        self.problems += unread[:_MAX_DENIED]
+        if len(unread) > _MAX_DENIED:
+            more = len(unread) - _MAX_DENIED
+            self.problems.append(f"{show(root)}: {more:,} more files that cannot be read and may be logs")
+        unread.clear()
         return top
 
     def _look_into(self, folder: Folder) -> Iterator[tuple[Folder, bool]]:

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from typing import TypeVar
 
-from trainmon.tails.looks import HEAD_BYTES, Doubt, content_looks_like_log
+from trainmon.tails.looks import HEAD_BYTES, NAMED_UNREAD, Doubt, content_looks_like_log
+from trainmon.tails.opening import explain
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Child, Folder, Found, Scan, is_walked
 from trainmon.tails.ssh.answer import Piece, Status
@@ -77,6 +78,7 @@ class RemotePlaces:
     """The `scan.Places` of one host, for one search. Raises HostDownError when there is no answer."""
 
     def __init__(self, host: Host, heads: Heads) -> None:
+        self.unread: list[str] = []
         self._host = host
         self._heads = heads
         self._clock = host.clock
@@ -174,7 +176,10 @@ class RemotePlaces:
     def _looks(self, found: Found, head: Piece) -> bool:
         doubt = found.look.doubt
         if head.error or head.status is None:
-            return head.error in (errno.EACCES, errno.EPERM) and doubt in (Doubt.TEXT, Doubt.NUMBERS)
+            is_denied = head.error in (errno.EACCES, errno.EPERM)
+            if is_denied and doubt not in NAMED_UNREAD:
+                self.unread.append(explain(found.path, OSError(head.error, os.strerror(head.error))))
+            return is_denied and doubt in NAMED_UNREAD
         if not stat.S_ISREG(head.status.mode or _NO_MODE):
             return False
 

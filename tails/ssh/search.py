@@ -156,6 +156,8 @@ class _Search:
                 else:
                     doubtful.append((folder, Found(path, look)))
         shown = {found.path for found in self.places.shows_training([found for _, found in doubtful])}
+        self.out.problems += [f"{self.remote.address.name}: {line}" for line in self.places.unread]
+        self.places.unread.clear()
         for folder, found in doubtful:
             if found.path in shown:
                 folder.files.append(found)

@@ -317,22 +317,50 @@ def test_a_named_log_among_whole_runs_does_not_own_the_metrics_of_another(tmp_pa
     assert len(in_tree(tmp_path / "plain", tree)) == 3
 
 
+def as_nobody(folder: Path, target: str) -> Discovery:
+    """What somebody else finds: root may read everything."""
+    for place in list(folder.parents)[:-2]:
+        place.chmod(place.stat().st_mode | 0o055)
+    folder.chmod(0o755)
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        return discover([target], folder)
+    finally:
+        os.seteuid(before)
+
+
 @pytest.mark.parametrize("pattern", ["shut/*.log", "s*/*.log", "sh[u]t/x/*.log"])
 def test_a_pattern_in_a_directory_that_may_not_be_read_says_so(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "shut").mkdir(mode=0)
-    for place in list(tmp_path.parents)[:-2]:
-        place.chmod(place.stat().st_mode | 0o055)
-    tmp_path.chmod(0o755)
-    before = os.geteuid()
-    if before == 0:  # root may read everything
-        os.seteuid(65534)
-    try:
-        [problem] = discover([str(tmp_path / pattern)], tmp_path).problems
-        [other] = discover([str(tmp_path / "n*.log")], tmp_path).problems
-    finally:
-        os.seteuid(before)
+    [problem] = as_nobody(tmp_path, str(tmp_path / pattern)).problems
+    [other] = as_nobody(tmp_path, str(tmp_path / "n*.log")).problems
     assert f"{tmp_path}/shut: permission denied; ask its owner" in problem
     assert "nothing matches" in other
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "history.csv", "train.log", "any", "log.json"])
+@pytest.mark.parametrize("pattern", ["", "/*"])
+def test_a_log_that_may_not_be_read_is_named_beside_others(tmp_path: Path, name: str, pattern: str) -> None:
+    """As the problem of a run, where the name is a log's, else as one of the search: never left out in silence."""
+    for at in ("runs/a", "runs/b"):
+        (tmp_path / at).mkdir(parents=True)
+        (tmp_path / at / name).write_bytes(CSV if name.endswith("csv") else LOG if "json" not in name else JSONL)
+    (tmp_path / "runs/b" / name).chmod(0)
+    found = as_nobody(tmp_path, f"{tmp_path}/runs{pattern}")
+    named = [str(file.path) for run in found.runs for file in run.files]
+    assert any(f"runs/b/{name}" in told for told in [*named, *found.problems])
+    assert f"{tmp_path}/runs/a/{name}" in named
+
+
+def test_of_many_files_that_may_not_be_read_a_few_are_named(tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"{number:02d}.jsonl").write_bytes(JSONL)
+        (tmp_path / f"{number:02d}.jsonl").chmod(0)
+    problems = as_nobody(tmp_path, str(tmp_path)).problems
+    assert sum("permission denied" in problem for problem in problems) == 5
+    assert any("35 more files that cannot be read and may be logs" in problem for problem in problems)
 
 
 @pytest.mark.parametrize(
