@@ -38,6 +38,7 @@ _OUTPUT = re.compile(
 _PER_STEP = re.compile(r"\bper-step time [\d.]{1,12}s\s*$")
 _NEAR = 6  # lines from the one that names the step to the box
 _MOST_ROWS = 500
+_MOST_BETWEEN = 8  # records of others between two rows
 _LONGEST_HEADING = 200
 _LONGEST_ROW = 1000
 
@@ -60,6 +61,7 @@ class Boxed(Dialect):
         self._section = ""
         self._sections: set[str] = set()
         self._is_bare = False  # whether nothing parts its two columns
+        self._passed = 0  # records of others since its newest row
         self._is_ruled = False  # whether the newest line is a rule that may stand between two rows
         self._named: tuple[float, float | None, int] | None = None  # the step that stands over the box, its total, line
 
@@ -94,18 +96,29 @@ class Boxed(Dialect):
             bare = _BARE_ROW.fullmatch(text) if self._is_bare else None
             match = bare or _PANEL_ROW.fullmatch(text) or _ROW.fullmatch(text)
         if match is None or len(self._rows) >= _MOST_ROWS:
-            if self._is_ruled:
-                self.flush(sink)
-            self._rows, self._is_ruled = None, False
+            self._close(sink)
             self._look_for_step(line, sink)
             return False
-        self._is_ruled = False
+        self._is_ruled, self._passed = False, 0
         self._row(match["key"], match["value"].strip())
         sink.is_telling = True
         return False
 
+    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+        """A rule was no box's when a record follows; between the rows of a box another may write some."""
+        self._passed += 1
+        if not self._rows or self._passed > _MOST_BETWEEN:
+            self._close(sink)
+
+    def _close(self, sink: Sink) -> None:
+        """Ends a box without a rule below it: only one that a rule between two rows may have closed is given."""
+        if self._is_ruled:
+            self.flush(sink)
+        self._rows, self._is_ruled = None, False
+
     def _begin(self, line: Line, sink: Sink) -> None:
         self.flush(sink)
+        self._passed = 0
         self._rows, self._line, self._section, self._sections = {}, line, "", set()
         self._is_bare = False
 

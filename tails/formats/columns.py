@@ -69,14 +69,21 @@ class Columns(Dialect):
                 return True
             if _RULE.fullmatch(text):
                 return True
-            self._idle += 1
-            if self._idle > (_PATIENCE if self._has_rows else _PATIENCE_NEW):
-                self._headers = []
+            self._wait()
         found = _headers_of(text) or self._with_index(text)
         self._unnamed = [] if found else _unnamed_of(text)
         if found:
             self._headers, self._idle, self._has_rows = found, 0, False
         return bool(found)
+
+    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+        """A record of another dialect is a line without a row."""
+        self._wait()
+
+    def _wait(self) -> None:
+        self._idle += 1
+        if self._idle > (_PATIENCE if self._has_rows else _PATIENCE_NEW):
+            self._headers = []
 
     def _with_index(self, text: str) -> list[Header]:
         """The headers above, when `text` is the name of a data frame's index, and that is a step."""

@@ -107,6 +107,11 @@ class DictLine(Dialect):
         self._let_go(sink)
         return self._read(line, sink)
 
+    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+        """Gives up a dictionary of which nothing has come for a while: it will not be closed."""
+        if not self._joiner.may_go_on():
+            self._let_go(sink)
+
     def _let_go(self, sink: Sink) -> None:
         """Gives up what was taken for a dictionary of metrics; its lines may be settings."""
         for line in self._joiner.lines:

@@ -91,6 +91,11 @@ class Headed(Dialect):
         self._open = _Block(reading, values, line, sink.dialects.total(), is_eval)
         return True
 
+    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+        """A record of another dialect ends the block."""
+        if self._open is not None and sink.dialects.total() != self._open.others:
+            self.flush(sink)
+
     def _below(self, line: Line, sink: Sink) -> bool:
         """Takes a line below a heading; False when it is no metric of the block."""
         block = self._open

@@ -11,6 +11,7 @@ _OPENS = re.compile(r"(?:.{0,200}[\s:=(]|)\{(?:\s*(?:'[^']{1,160}'|\"[^\"]{1,160
 _ITEM = re.compile(r"\s*(?:(?:'[^']{1,160}'|\"[^\"]{1,160}\")\s*:.*|[\]})\s,]+|[-+\d.eE,\s]+|['\"].*)")
 _AFTER_BRACE = re.compile(r"\{\s+")
 _MOST_LINES = 400
+_MOST_BETWEEN = 8  # records of others inside of a dictionary
 _LONGEST = 4000  # of the line that opens a dictionary
 _MOST_CHARACTERS = 1 << 16
 
@@ -29,6 +30,7 @@ class Joiner:
         self._lines: list[Line] = []
         self._depth = 0
         self._size = 0
+        self._passed = 0
 
     @property
     def is_open(self) -> bool:
@@ -54,9 +56,15 @@ class Joiner:
         elif not _ITEM.fullmatch(text):
             return False
         self._lines.append(line)
+        self._passed = 0
         self._depth += text.count("{") - text.count("}")
         self._size += len(text)
         return len(self._lines) <= _MOST_LINES and self._size <= _MOST_CHARACTERS
+
+    def may_go_on(self) -> bool:
+        """Hears of a record that another dialect read; whether more of the dictionary may still follow."""
+        self._passed += 1
+        return self._passed <= _MOST_BETWEEN
 
     def done(self) -> Line:
         """The dictionary as one line, at the place of its first."""

@@ -42,6 +42,7 @@ _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
 _TRACEBACK = b"Traceback (most"
+_SEQUENCE = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")  # colour, cursor
 
 
 class _Kind(Enum):
@@ -122,7 +123,11 @@ class Stdout(LineFormat):
         together: list[Known] = []
         cut, least = self._cut, self._cut.least
         is_rest, self._is_within = self._is_within, not data.endswith(b"\n")
+        has_sequences = b"\x1b[" in data
         for index, (raw, outline) in enumerate(zip(lines, outlines, strict=False)):
+            size = len(raw) + 1
+            if has_sequences:
+                raw, outline = _bare(raw, outline)
             if len(raw) >= least and not is_rest:
                 self._read_together(together)
                 together = []
@@ -131,7 +136,7 @@ class Stdout(LineFormat):
                 for whole in cut.take(Piece(raw, offset, line_no)):
                     self._uncut(whole)
                 least = cut.least
-                offset += len(raw) + 1
+                offset += size
                 line_no += 1
                 continue
             is_rest = False
@@ -153,7 +158,7 @@ class Stdout(LineFormat):
                     if _TRACEBACK in raw:
                         self._notes.line_before = lines[index - 1] if index else self._line_before
                     self._line(raw, outline, offset, line_no, is_whole=True)
-            offset += len(raw) + 1
+            offset += size
             line_no += 1
         self._read_together(together)
         if lines and not cut.is_open:
@@ -382,3 +387,12 @@ class Stdout(LineFormat):
             self._outlines.dull.clear()
             self._sink.newest_template = None
         return freed is not None
+
+
+def _bare(raw: bytes, outline: bytes) -> tuple[bytes, bytes]:
+    """A line and its outline without colours and movements of the cursor: whatever these are, lines of the same words
+    are known by one outline. Frames keep theirs, since places are counted in them."""
+    if b"\x1b[" not in raw or b"\r" in raw:
+        return raw, outline
+    bare = _SEQUENCE.sub(b"", raw)
+    return bare, bare.translate(DIGITS)
