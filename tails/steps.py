@@ -137,6 +137,19 @@ def ranked_step_keys(keys: Iterable[str]) -> list[str]:
     return [key for _, key in sorted(ranked, key=lambda pair: pair[0])]
 
 
+_FALLING = 0.9  # of the changes: a restart is a rise among them
+
+
+def falls(steps: Sequence[float]) -> bool:
+    """Whether steps fall from the first to the last, but for a few rises: the newest record stands on top.
+
+    >>> falls([50, 40, 30, 20, 10]), falls([50, 40, 30, 40, 50])
+    (True, False)
+    """
+    changes = [after < before for before, after in pairwise(steps) if after != before]
+    return bool(changes) and sum(changes) >= _FALLING * len(changes)
+
+
 Values = Mapping[str, float | None]
 
 

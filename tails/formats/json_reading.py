@@ -35,11 +35,12 @@ from trainmon.tails.formats.records import Cells, RecordReader
 from trainmon.tails.formats.stamps import parse_stamp, seconds_of
 from trainmon.tails.formats.struct_plan import Columns, Marks
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.record import Fact, NoteKind, Parsed
-from trainmon.tails.steps import says_eval, words_of
+from trainmon.tails.record import Fact, FloatArray, MarkArray, NoteKind, Parsed
+from trainmon.tails.steps import falls, is_loss_key, ranked_step_keys, says_eval, words_of
 
 _BOM = b"\xef\xbb\xbf"
 _RUN_DEPTH = 3
+_FEWEST_TURNED = 5  # records that stand newest first, for that to be no chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,8 @@ class Reading:
     def _read_records(self, key: str, records: list[dict[str, Any]], place: _Place) -> None:
         start = list_start(self.text, key)
         spans = list(elements(self.text, start)) if start is not None and not place.in_run else []
+        if len(records) > _FEWEST_TURNED and _newest_first(records):
+            records, spans = records[::-1], spans[::-1]
         is_eval = says_eval(key) or bool(place.prefix)
         if len(spans) == len(records) and not is_eval:
             self._read_spans(spans)
@@ -216,26 +219,24 @@ class Reading:
         else:
             for one in stepped:
                 self._add_union([one], prefix)
-        by_length: dict[int, list[Series]] = {}
-        for one in series:
-            if one.steps is None:
-                by_length.setdefault(len(one.values), []).append(one)
-        for length, group in by_length.items():
-            self._add(np.full(length, math.nan), {prefix + one.name: column_of(one.values) for one in group}, [])
+        by_place = [one for one in series if one.steps is None]
+        if by_place:
+            trained = [len(one.values) for one in by_place if is_loss_key(one.name) and not says_eval(one.name)]
+            whole = max(trained or [len(one.values) for one in by_place])
+            count = max(len(one.values) for one in by_place)
+            made = {}
+            for one in by_place:
+                values, marks = column_of(one.values)
+                made[prefix + one.name] = _placed(values, marks, _rows_of(one, whole), count)
+            self._add(np.full(count, math.nan), made, [])
 
     def _add_union(self, series: list[Series], prefix: str) -> None:
         own = [np.array(one.steps, np.float64) for one in series]
         steps = own[0] if len(own) == 1 else np.unique(np.concatenate(own))
         made = {}
         for one, at in zip(series, own, strict=True):
-            values, marks = column_of(one.values)
             rows = np.arange(len(at)) if len(own) == 1 else np.searchsorted(steps, at)
-            column, mark = np.full(len(steps), math.nan), None
-            column[rows] = values
-            if marks is not None:
-                mark = np.zeros(len(steps), np.uint8)
-                mark[rows] = marks
-            made[prefix + one.name] = (column, mark)
+            made[prefix + one.name] = _placed(*column_of(one.values), rows, len(steps))
         times = series[0].times if len({id(one.steps) for one in series}) == 1 or _same(own) else None
         self._add(steps, made, times or [])
 
@@ -261,6 +262,36 @@ def _decode(text: str) -> Any:
         return msgspec.json.decode(text.encode("utf-8", "replace"))
     except (msgspec.MsgspecError, RecursionError):
         return tolerant(text)
+
+
+def _placed(
+    values: FloatArray, marks: MarkArray | None, rows: np.ndarray, count: int
+) -> tuple[FloatArray, MarkArray | None]:
+    """A column of `count` rows that holds the values at `rows`."""
+    column, mark = np.full(count, math.nan), None
+    column[rows] = values
+    if marks is not None:
+        mark = np.zeros(count, np.uint8)
+        mark[rows] = marks
+    return column, mark
+
+
+def _rows_of(series: Series, whole: int) -> np.ndarray:
+    """The rows of a series without steps among `whole` of the training: what is measured less often is spread evenly.
+
+    >>> _rows_of(Series("val_loss", [3, 2]), 10).tolist(), _rows_of(Series("lr", [1, 2, 3]), 10).tolist()
+    ([4, 9], [0, 1, 2])
+    """
+    count = len(series.values)
+    if count < 2 or count >= whole or (whole % count and not says_eval(series.name)):
+        return np.arange(count)
+    return (np.arange(1, count + 1) * whole) // count - 1
+
+
+def _newest_first(records: list[dict[str, Any]]) -> bool:
+    key = next(iter(ranked_step_keys(records[0])), "")
+    steps = [as_float(step) for one in records if isinstance(step := one.get(key), int | float)]
+    return len(steps) > _FEWEST_TURNED and falls(steps)
 
 
 def _is_part(key: str) -> bool:

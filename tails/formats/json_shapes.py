@@ -17,11 +17,12 @@ from trainmon.tails.formats.long_form import NAME_KEYS
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, Mark, MarkArray
-from trainmon.tails.steps import is_training_key, ranked_step_keys, says_eval
+from trainmon.tails.steps import is_training_key, ranked_step_keys, says_eval, words_of
 
 _DECODER = json.JSONDecoder(parse_int=float, strict=False)
 _MOST_IN_POINT = 5  # a step and a value, its time, and what else a writer adds
 _BETWEEN = lazy(r"[\s,]*")
+_COUNTS = frozenset(("step", "steps", "iter", "iters", "iteration", "iterations"))
 _WHOLE = lazy(r"\s*-?\d+(?:\.0*)?\s*")
 
 
@@ -193,12 +194,24 @@ def _with_common_steps(found: list[Series]) -> list[Series]:
             out.append(series)
             continue
         keys = [key for key in ranked_step_keys(by_place) if len(by_place[key].values) == len(series.values)]
+        keys = _held_out_steps(series, by_place) or keys
         if not keys or keys[0] == series.name:
             out.append(series)
         else:
             used.add(keys[0])
             out.append(Series(series.name, series.values, _floats(by_place[keys[0]].values)))
     return [series for series in out if series.name not in used]
+
+
+def _held_out_steps(series: Series, by_place: dict[str, Series]) -> list[str]:
+    """The lists beside a series of held-out values that count its own steps: ``val_steps`` beside ``val_loss``."""
+    if not says_eval(series.name) or not words_of(series.name).isdisjoint(_COUNTS):
+        return []
+    return [
+        name
+        for name, other in by_place.items()
+        if says_eval(name) and not words_of(name).isdisjoint(_COUNTS) and len(other.values) == len(series.values)
+    ]
 
 
 def _with_column_of_steps(found: list[Series]) -> list[Series]:

@@ -29,12 +29,14 @@ class Known:
 
 
 _OPENS_JSON = lazy(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
+_NAMES_STEP = lazy(rb"(?i)[^\n]{0,4000}(?:step|iter|epoch|update)")
 # name -> where it is. Order breaks ties of `sniff`, earlier first.
 FORMATS: dict[str, Known] = {
     # A frame's length is 8 bytes; none of 4 GiB is ever read.
     "tfevents": Known("trainmon.tails.formats.tfevents:TfEvents", re.compile(rb"(?s).{4}\0{4}")),
     "wandb": Known("trainmon.tails.formats.wandb_offline:WandbOffline", re.compile(rb":W&B")),
     "parquet": Known("trainmon.tails.formats.parquet:Parquet", re.compile(rb"PAR1")),
+    "newest first": Known("trainmon.tails.formats.newest_first:NewestFirst", _NAMES_STEP, surest=0.91),
     "json rows": Known("trainmon.tails.formats.json_rows:JsonRows", lazy(rb"\s*\[\s*\""), surest=0.98),
     "json": Known("trainmon.tails.formats.json_document:JsonDocument", _OPENS_JSON, surest=0.95),
     "jsonl": Known("trainmon.tails.formats.jsonl:JsonLines", re.compile(rb"(?s)[^{]*\{"), surest=0.9),
