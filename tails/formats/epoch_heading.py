@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -9,7 +10,7 @@ from trainmon.tails.steps import is_training_key, step_rank, words_of
 
 _HEADING = re.compile(
     r"[\s=*#>-]{0,80}(?:starting |start |begin |beginning |training )?"
-    r"epoch\b[\s:#=]{0,4}[\[(]?\s?(\d{1,6})(?:\s?(?:/|of)\s?\d{1,6})?"
+    r"epoch\b[\s:#=]{0,4}[\[(]?\s?(\d{1,6})(?:\s?(?:/|of)\s?(\d{1,6}))?"
     r"[\])]?(?:\s?(?:start(?:s|ed|ing)?|begins?))?[\s=*#<:.-]{0,80}",
     re.IGNORECASE,
 )
@@ -30,7 +31,10 @@ class EpochHeading:
 
     def __init__(self) -> None:
         self._epoch: float | None = None
+        self._newest = math.inf  # the epoch of the newest record that a heading stood over
+        self._epochs: float | None = None
         self._is_first = True
+        self._counts_within: bool | None = None  # whether steps begin anew with each epoch; None: not yet known
 
     @property
     def is_open(self) -> bool:
@@ -41,7 +45,7 @@ class EpochHeading:
         """Whether a line is nothing but a heading."""
         match = _HEADING.fullmatch(text) if len(text) < 200 else None
         if match is not None:
-            self._epoch = float(match[1])
+            self._epoch, self._epochs = float(match[1]), float(match[2]) if match[2] else self._epochs
         return match is not None
 
     def on_top(self, values: Values, step: float, before: float | None) -> Values:
@@ -52,6 +56,25 @@ class EpochHeading:
         epoch, self._epoch = self._epoch, None
         is_first, self._is_first = self._is_first, False
         goes_on = not is_first and (before is None or step > before)
+        if epoch > self._newest and before is not None:
+            self._counts_within = not goes_on
+        self._newest = epoch
         if goes_on or any(step_rank(key) is not None and "epoch" in words_of(key) for key in values):
             return values
         return {**values, "epoch": epoch}
+
+    def whole(self, total: float) -> float | None:
+        """All steps of the run, where `total` stands behind the slash of a step below a heading; None while it is not
+        known whether that counts one epoch or all.
+
+        >>> heading = EpochHeading()
+        >>> heading.whole(20.0), heading.hear("Epoch 1/3"), heading.on_top({"loss": 2.5}, 1.0, None)["epoch"]
+        (20.0, True, 1.0)
+        >>> heading.whole(20.0), heading.hear("Epoch 2/3"), heading.on_top({"loss": 2.5}, 1.0, 20.0)["epoch"]
+        (None, True, 2.0)
+        >>> heading.whole(20.0)
+        60.0
+        """
+        if self._epochs is None or self._epochs <= 1 or self._counts_within is False:
+            return total
+        return total * self._epochs if self._counts_within else None

@@ -50,6 +50,7 @@ _NESTED = re.compile(
 # The step alone in brackets: ``[100] loss=2.5``, ``train[100] loss=2.5``; before a logger's name it is a process.
 _BRACKETED = re.compile(
     r"\s{0,16}(?:(?:train|eval|val|valid|validation|test|step|iter)?\s{0,8}\[\s{0,16}(\d{1,12})\s{0,8}\](?=[\s:,])(?!\s\w+\.\w+\.\w)|[#@]\s?(\d+)\b(?=[\s:,|])"
+    r"|\((\d{1,12})\)(?=\s[A-Za-z]\w{0,30}[:=])"  # (20) Loss=2.5
     r"|\[\s{0,8}(\d{1,12})\s{0,8}\|\s{0,8}[\d.:]{1,20}\s{0,8}\](?=\s))",  # and the time so far: [12 | 14.52]
     re.IGNORECASE,
 )
@@ -80,6 +81,10 @@ _RANK_KEY = re.compile(
 )
 _CORE = re.compile(r"\bxla:\d{1,4}/(\d{1,4})\b")
 _OF_CAPACITY = re.compile(r"\([KMGT]i?B\)$|mem(?:ory)?\b", re.IGNORECASE)  # Peak Mem.: 64.1/79.1 GiB
+# What may stand for the step: ``tokens=2.5B loss=2.5``.
+_AMOUNT = re.compile(
+    r"(?:(?:consumed|total|train|num)[ _])?(?:tokens|samples|words|examples)(?:[ _](?:seen|consumed|processed))?", re.I
+)
 _EPOCH_NAME = re.compile(r"(?:(?:train|training|eval|val|valid|validation|test)[ _]?)?epoch", re.IGNORECASE)
 _ROUND = re.compile(r"(?:episode|round|generation|game|rollout|cycle)", re.IGNORECASE)  # what counts where no step does
 _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
@@ -321,7 +326,7 @@ def is_plain(line: Line, shape: Shape) -> bool:
     if line.scan().others or len(shape.fields) > _MOST_RESULTS or text.startswith(("  ", "\t", '"')):
         return False
     keys = [key for key, _ in shape.fields]
-    measured = [key for key in keys if key.lower() != "epoch"][:1]
+    measured = [key for key in keys if key.lower() != "epoch" and not _AMOUNT.fullmatch(key)][:1]
     if not all(MEASURE.search(key) or EVAL_WORD.search(key) for key in measured):
         return False
     if any(SETTING.search(key) for key in keys) or not any(MEASURE.search(key) for key in keys):

@@ -38,7 +38,10 @@ def _pattern(word: str) -> str:
 
 
 _ANY = re.compile("|".join(_pattern(word) for word, _ in _PAIRS), re.IGNORECASE)
-_ORDINAL = re.compile(r"第\s*(\d[\d,]*)(?:\s*/\s*(\d+))?\s*(步|次迭代|轮|輪|个epoch|ステップ|エポック)")
+_ORDINAL = re.compile(
+    r"第\s*(\d[\d,]*)(?:\s*/\s*(\d+))?\s*(步|次迭代|轮|輪|个epoch|ステップ|エポック)"
+    r"(?:\s*[/，,(（]?\s*[共总]共?\s*(\d+)\s*(?:步|次|轮|輪)[)）]?)?"  # 第 3 步 / 共 40 步
+)
 _WIDE = str.maketrans(
     {"：": ": ", "，": ", ", "；": "; ", "＝": "=", "（": "(", "）": ")", "％": "%", "｜": "|", "、": ", "}
 )
@@ -61,4 +64,5 @@ def in_english(text: str) -> str:
 
 def _counted(match: re.Match[str]) -> str:
     word = "epoch" if match[3] in ("轮", "輪", "个epoch", "エポック") else "step"
-    return f"{word} {match[1]}" + (f"/{match[2]}" if match[2] else "")
+    total = match[2] or match[4]
+    return f"{word} {match[1]}" + (f"/{total}" if total else "")

@@ -13,6 +13,7 @@ NUMBER = (
     r"|[-+]?(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)|None|null|[nN]/[aA]|NA"
 )
 MULTIPLIERS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_EXPONENTS = {"k": "e3", "K": "e3", "M": "e6", "B": "e9", "G": "e9", "T": "e12"}
 
 
 _NO_NUMBER = re.compile(MICROSOFT + r"|[-+]?nan\([a-z0-9_]{0,30}\)", re.IGNORECASE)
@@ -57,11 +58,13 @@ def is_absent(text: str) -> bool:
 def with_multiplier(text: str) -> float:
     """A count such as ``124.5M`` or ``24,627,840``; NaN when it is none.
 
-    >>> with_multiplier("124.5M"), with_multiplier("24,627,840")
-    (124500000.0, 24627840.0)
+    >>> with_multiplier("124.5M"), with_multiplier("24,627,840"), with_multiplier("2.01B")
+    (124500000.0, 24627840.0, 2010000000.0)
     """
     factor = MULTIPLIERS.get(text[-1:], 1.0)
     try:
+        if factor != 1.0 and text[-2:-1].isdigit() and "e" not in text and "E" not in text:
+            return float(text[:-1].replace(",", "") + _EXPONENTS[text[-1]])  # 2.01e9 as it is written, not 2.01 * 1e9
         value = to_number(text[:-1] if factor != 1.0 else text)
     except ValueError:
         return math.nan

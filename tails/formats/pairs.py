@@ -38,7 +38,7 @@ _UNIT = re.compile(
     r"(?:/\w+)+|(?:s|ms|secs?)/(?:it|iter|step|batch)|tps|[KMGT]i?B/s)"
 )
 # Separators that end the text of the key before.
-_CUT = re.compile(r"[|;\t{}]|, |,(?=[A-Za-z])| [-–—] | {2,}")
+_CUT = re.compile(r"[|;\t{}]|(?:\.\.\.|…) |, |,(?=[A-Za-z])| [-–—] | {2,}")
 _TRIM = " \t,;:=<>|-–—→⇒➜*#'\"[]{}~≈\\"
 _NUMBER_AHEAD = re.compile(rf" +(?:{NUMBER})(?= |$)")
 _KEYS_FIRST = re.compile(r"\s*[A-Za-z_][^:=|]*\d\s*")  # words and numbers in turn, and a number at the end

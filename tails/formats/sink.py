@@ -63,7 +63,7 @@ class Sink:
         self._last: tuple[float, Mapping[str, float | None]] | None = None
         self._has_primary = False
         self._held: list[tuple[Reading, Line]] = []
-        self._newest_total: tuple[float, float | None] | None = None
+        self._newest_total: float | None = None
         self._clock = (math.nan, 0.0)
         self._in_epoch = EpochSteps()
         self.heading = EpochHeading()
@@ -146,10 +146,10 @@ class Sink:
                 self.step = step
                 if own_key:
                     self.step_key = own_key
-            if total == total and (total, None) != self._newest_total:
-                self._newest_total = (total, None)
-                if total > 0:
-                    self.fact("total_steps", total, line_no)
+            if total == total and (whole := self.heading.whole(total)) is not None and whole != self._newest_total:
+                self._newest_total = whole
+                if whole > 0:
+                    self.fact("total_steps", whole, line_no)
             kind = prefix.time_kind
             if time == time:
                 time, kind = self._dated(time, kind, prefix)
@@ -255,12 +255,17 @@ class Sink:
 
     def _total(self, reading: Reading, line: Line) -> None:
         total = reading.total
-        if total is None or (total, reading.epochs) == self._newest_total:
+        if total is None or (reading.epoch is not None and reading.epochs is None):
             return
-        self._newest_total = (total, reading.epochs)
-        if total <= 0 or (reading.epoch is not None and reading.epochs is None):
+        if reading.epoch is not None:
+            whole: float | None = total * (reading.epochs or 1.0)
+        else:
+            whole = total if reading.step_key == "epoch" else self.heading.whole(total)
+        if whole is None or whole == self._newest_total:
             return
-        self.fact("total_steps", total * (reading.epochs or 1.0), line.line_no)
+        self._newest_total = whole
+        if whole > 0:
+            self.fact("total_steps", whole, line.line_no)
 
     def _time(self, reading: Reading, line: Line) -> tuple[float | None, TimeKind]:
         """When a record was written, by one clock a file: a bar's seconds and the calendar's are years apart."""

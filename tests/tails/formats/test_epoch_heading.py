@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tails.formats.stdout_reading import read, rows
+from tests.tails.formats.stdout_reading import fact, read, rows
 from trainmon.monitor.judge import judge
 
 LINE = "step {step} | loss {loss:.4f} | lr 1.0e-04\n"
@@ -50,3 +50,12 @@ def test_steps_that_go_on_below_headings_are_left_as_they_are() -> None:
 def test_where_the_log_is_cut_changes_nothing(cuts: tuple[int, ...]) -> None:
     text = log("Epoch {epoch}/4", range(1, 5))
     assert rows(read(text, cuts=cuts)) == rows(read(text))
+
+
+def test_a_total_below_headings_of_epochs_is_one_epoch_s_where_steps_begin_anew() -> None:
+    line = "  iter {step}/20 loss {loss:.4f} lr 1.0e-04\n"
+    assert fact(read(log("Epoch {epoch}/4", range(1, 2), line=line)), "total_steps") is None  # may be one epoch's
+    assert fact(read(log("Epoch {epoch}/4", range(1, 3), line=line)), "total_steps") == 80
+    on = "".join(log("Epoch {epoch}/3", range(e, e + 1), range(20 * e - 19, 20 * e + 1), line) for e in range(1, 3))
+    assert fact(read(on), "total_steps") == 20
+    assert fact(read(log("Epoch {epoch}", range(1, 2), line=line)), "total_steps") == 20

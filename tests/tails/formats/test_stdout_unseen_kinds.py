@@ -41,11 +41,25 @@ def test_a_number_first_does_not_turn_keys_and_values_round() -> None:
         "{step}/500 (epoch 0), loss = {loss}, time/batch = 0.15",
         "{step}/500 * Epoch (train): loss={loss} | lr=1.0e-04",
         "2025-03-04T10:00:00+00:00 training/job-1/algo-1-170 step {step} | loss {loss}",
+        "[xla:0]({step}) Loss={loss} Rate=123.5 GlobalRate=120.5",
+        "\x1b[2K⠋ training... step {step}/500 loss {loss}",
         "train\tRun training\t2025-03-04T10:00:00.1234567Z step {step} | loss {loss}",
     ],
 )
 def test_the_step_behind_or_without_words(form: str) -> None:
-    assert values(read(lines(form)), "loss") == EVERY_TEN
+    name = "Loss" if "Loss" in form else "loss"
+    assert values(read(lines(form)), name) == EVERY_TEN
+
+
+def test_counts_of_tokens_before_a_loss_are_its_place_without_a_step() -> None:
+    parsed = read("".join(f"tokens=2.{at:02d}B loss={loss} lr=3e-4\n" for at, (_, loss) in enumerate(EVERY_TEN, 1)))
+    assert [loss for _, loss in values(parsed, "loss")] == LOSSES
+    assert [count for _, count in values(parsed, "tokens")] == [2.01e9, 2.02e9, 2.03e9, 2.04e9]
+
+
+def test_a_step_and_the_number_of_steps_in_chinese() -> None:
+    parsed = read(lines("第 {step} 步 / 共 500 步，损失：{loss}，学习率：3e-04"))
+    assert (values(parsed, "loss"), fact(parsed, "total_steps")) == (EVERY_TEN, 500)
 
 
 def test_epoch_and_batch_in_one_bracket_are_added_up() -> None:
