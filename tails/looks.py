@@ -187,6 +187,7 @@ _JSON_LOSS = lazy(
 _JSON_COLUMN = lazy(  # a column or a series of its own: {"lm loss": {"values": ...}}, {"x": {"steps": [...]}}
     rb'"[^"\n]{0,80}loss[^"\n]{0,60}"\s{0,9}:\s{0,9}(?:\[\s{0,40}(?:\[\s{0,40})?[-\d]|\{\s{0,40}"(?:start_step|values|steps|\d)'
     rb'|\[\s{0,40}\{\s{0,40}"(?:global_step|step|iter|iteration|epoch)")'
+    rb'|"[^"\n]{0,80}loss[^"\n]{0,60}"\s{0,9}:\s{0,9}\{\s{0,40}"[^"\n]{1,60}"\s{0,9}:\s{0,9}\{\s{0,40}"(?:name|x|y)"\s{0,9}:'
     rb'|"columns"\s{0,9}:\s{0,9}\[[^\[\]]{0,2000}loss'
     rb'|"steps"\s{0,9}:\s{0,9}\[\s{0,40}\d|"system\.gpu[^"\n]{0,80}"\s{0,9}:\s{0,9}\d',
     re.IGNORECASE,
@@ -194,13 +195,24 @@ _JSON_COLUMN = lazy(  # a column or a series of its own: {"lm loss": {"values": 
 _JSON_OTHER = lazy(
     rb'"[^"\n]{0,80}(?:reward|accuracy|_acc|learning_rate|\blr\b|kl)[^"\n]{0,60}"\s{0,9}:\s{0,9}[-\d]', re.I
 )
+# Records of what a model said (rollouts, completions, test sets): their rewards and steps are no log of a training.
+_JSON_SAID = lazy(
+    rb'"(?:prompts?|completions?|responses?|inputs?|outputs?|messages|generations?|questions?|answers?|conversations)"'
+    rb'\s{0,9}:\s{0,9}(?:"|\[\s{0,9}["{])',
+    re.IGNORECASE,
+)
+_COLUMN_SAID = lazy(rb"\b(?:prompts?|completions?|responses?|messages|conversations)\b")
 _JSON_HINT = lazy(rb"loss|norm|perplexity|ppl|bpb|log_history|reward|acc|learning_rate|lr|kl", re.IGNORECASE)
 _JSON_STEP = lazy(
     rb'"[^"\n]{0,40}(?:step|iter|iteration|epoch|update)[^"\n]{0,20}"\s{0,9}:\s{0,9}(?:\{\s{0,9}"\w{1,40}"\s{0,9}:\s{0,9})?\d',
     re.I,
 )
-# MLflow's file of one metric: milliseconds, value, step.
-_BARE_ROWS = lazy(rb"(?:\d{13} " + _NUMBER + rb"\S{0,40} \d{1,12}\r?\n){1,3}", re.IGNORECASE)
+# A file of one metric without a header: MLflow's milliseconds, value, step; Neptune's step, time, value.
+_BARE_ROWS = lazy(
+    rb"(?:\d{13} " + _NUMBER + rb"\S{0,40} \d{1,12}\r?\n){1,3}|(?:\d{1,12}(?:\.0{1,9})?,(?:\d{13}|\d{10}\.\d{1,9}"
+    rb"|\d{4}-\d\d-\d\d[ T][\d:.]{1,20}[ \w:+-]{0,8})," + _NUMBER + rb"[^\s,]{0,40}\r?\n){3}",
+    re.IGNORECASE,
+)
 _TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE)
 _MOST_REMARKS = 50  # lines above a table's header
 _TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
@@ -255,7 +267,7 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
     if doubt is Doubt.JSON:
         return _json_shows(text)
     if doubt is Doubt.TABLE:
-        return _table_shows(text)
+        return _table_shows(text) or _BARE_ROWS.match(text) is not None
     if doubt is Doubt.METRIC:
         return _BARE_ROWS.match(text) is not None or _TABLE_STEP.search(text.partition(b"\n")[0].strip()) is not None
     if b":::MLLOG" in text or _BARE_ROWS.match(text) is not None or _is_table(text):
@@ -278,7 +290,7 @@ def _json_shows(text: bytes) -> bool:
         return True
     if first is not None and _JSON_LOSS.search(text, first.end()):
         return True
-    return bool(_JSON_OTHER.search(text) and _JSON_STEP.search(text))
+    return bool(_JSON_OTHER.search(text) and _JSON_STEP.search(text)) and not _JSON_SAID.search(text)
 
 
 def _table_shows(text: bytes) -> bool:
@@ -322,4 +334,6 @@ def _parquet_has_metrics(read: Callable[[int, int], bytes], size: int) -> bool:
     footer = read(length, size - 8 - length)
     if b"_step" in footer:  # W&B's history
         return True
+    if _COLUMN_SAID.search(footer) and b"loss" not in footer:
+        return False
     return bool(_TABLE_METRIC.search(footer) and re.search(rb"step|epoch|iter", footer, re.IGNORECASE))

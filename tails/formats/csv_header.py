@@ -7,6 +7,7 @@ import re
 from trainmon.tails.formats.csv_columns import number_of
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import NAME_KEYS, VALUE_KEYS
+from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.run_keys import names_run, names_start
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.quick_dataclass import dataclass
@@ -23,7 +24,22 @@ _SPLITS = word_set("train training val valid validation test testing eval dev")
 _BARE_NAME = re.compile(r"[A-Za-z_][\w ./()%-]{0,79}")
 _HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 INDEX = "index"
-_TYPE_OF_NAME = ("metric_type", "metric.context", "group", "category")
+# Files of one metric that have no header -> delimiter and columns, "" for the metric.
+_BARE_FORMS = (  # MLflow's: milliseconds, value, step; Neptune's: step, time, value
+    (re.compile(rf"\d{{13}} (?:{NUMBER}) \d{{1,12}}"), " ", ("timestamp", "", "step")),
+    (
+        re.compile(
+            r"\d{1,12}(?:\.0+)?,(?:\d{13}|\d{10}(?:\.\d+)?|\d{4}-\d\d-\d\d[ T][\d:.]+(?: ?[A-Z]{1,4}|[-+][\d:]+)?)"
+            rf",(?:{NUMBER})"
+        ),
+        ",",
+        ("step", "timestamp", ""),
+    ),
+)
+_TYPE_OF_NAME = (
+    *("metric_type", "metric.context.subset", "context.subset", "metric.context", "runcontext"),
+    *("subset", "split", "phase", "group", "category"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +139,15 @@ def losses_by_file(names: list[str], source: str) -> list[str]:
 
 def _is_split(name: str) -> bool:
     return bool(words_of(name)) and words_of(name) <= _SPLITS
+
+
+def bare_form(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """The delimiter and the columns ("" for the metric) of a row of a file of one metric that has no header.
+
+    >>> bare_form("1736935200000 2.5 10"), bare_form("0,2025-01-15 10:00:00 UTC,2.5"), bare_form("1,2,3")
+    ((' ', ('timestamp', '', 'step')), (',', ('step', 'timestamp', '')), None)
+    """
+    return next(((mark, names) for form, mark, names in _BARE_FORMS if form.fullmatch(text)), None)
 
 
 def metric_of_file(source: str) -> str | None:

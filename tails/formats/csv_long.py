@@ -16,6 +16,8 @@ from trainmon.tails.steps import step_rank
 
 _SUBSET = re.compile(r"""["']subset["']\s*:\s*["'](\w{1,60})["']""")  # Aim's context of a metric
 
+_HELD_OUT = {"validate": "val", "evaluate": "eval"}  # Comet's contexts are called by what is done
+
 
 def places(header: Header) -> tuple[int, ...]:
     """The columns of a long table that say where a row stands: its step and time."""
@@ -53,6 +55,7 @@ def pivot(
         kind = kinds[index] if kinds is not None else None
         if kind and (match := _SUBSET.search(kind)) is not None:
             kind = match[1]
+        kind = _HELD_OUT.get(kind, kind) if kind else kind
         key = (f"{kind}/{name}" if kind else name) + (suffixes[index] if suffixes is not None else "")
         rows.setdefault(key, []).append(index)
     for key, at in rows.items():

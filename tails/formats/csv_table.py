@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar
@@ -16,6 +15,7 @@ from trainmon.tails.formats.csv_columns import SAYS_NOTHING, column_of, number_o
 from trainmon.tails.formats.csv_header import (
     Header,
     are_plain,
+    bare_form,
     is_number,
     looks_like_header,
     metric_of_place,
@@ -27,7 +27,6 @@ from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, records_in, split
 from trainmon.tails.formats.csv_wide import WideRuns
-from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.run_keys import names_run
 from trainmon.tails.formats.run_split import LOOK_AHEAD
@@ -41,9 +40,6 @@ _SETTLE_ROWS = 64  # rows in which a step may show; a table's columns do not cha
 _BATCH = 4096
 _SNIFFED_LINES = 50
 
-# MLflow's file of one metric has no header: milliseconds, value, step.
-_BARE_ROW = re.compile(rf"\d{{13}} (?:{NUMBER}) \d{{1,12}}")
-
 
 class CsvTable(LineFormat):
     """A table with a header line."""
@@ -55,6 +51,7 @@ class CsvTable(LineFormat):
         b'"Step","run - lm_loss","run - lm_loss__MIN"\n"4","12.1","12.0"\n',
         b"Wall time,Step,Value\n1696394223.5,0,49.5\n",
         b"1736935200000 2.5 10\n1736935212000 nan 20\n",
+        b"0.0,2025-01-15 10:00:00.125 UTC,2.5\n1.0,2025-01-15 10:00:10.125 UTC,2.25\n",
     )
 
     def __init__(self, source: str) -> None:
@@ -84,7 +81,7 @@ class CsvTable(LineFormat):
         lines = [line for line in text.split("\n") if line.strip() and not is_comment(line)][: _SNIFFED_LINES + 1]
         if not lines or lines[0].lstrip()[:1] in ("{", "["):
             return 0.0
-        bare = sum(map(bool, map(_BARE_ROW.fullmatch, map(str.strip, lines))))
+        bare = sum(bare_form(line.strip()) is not None for line in lines)
         if bare * 10 >= len(lines) * 9:
             return 0.85
         first = lines[0].removeprefix("#")
@@ -138,10 +135,12 @@ class CsvTable(LineFormat):
         if not text or is_comment(text):
             return
         if self._header is None:
-            if not _BARE_ROW.fullmatch(text):
+            if (form := bare_form(text)) is None:
                 self._begin(self._first_header(text.removeprefix("#")))
                 return
-            self._delimiter, self._fields = " ", ["timestamp", metric_of_place(self.source), "step"]
+            self._delimiter, names = form
+            self._fields = [name or metric_of_place(self.source) for name in names]
+            self._splitter = RecordSplitter(self._delimiter.encode())
             self._begin(Header.of(self._fields))
         fields = split(text, self._delimiter)
         width = len(self._ragged.names)

@@ -21,6 +21,8 @@ _FACTS = {
     "opt_base_learning_rate": "peak_lr",
     "opt_gradient_clip_norm": "clip_threshold",
     "opt_learning_rate_warmup_steps": "warmup_steps",
+    "max_steps": "total_steps",
+    "max_train_steps": "total_steps",
     "submission_benchmark": "benchmark",
 }
 

@@ -308,10 +308,13 @@ def _heads(bodies: Bytes) -> tuple[Ints, Ints]:
 
 
 def marks_of(places: Ints, values: NDArray[np.float64], count: int) -> MarkArray | None:
-    """(count,) marks of a column of which `places` hold `values`; None where all of them are finite."""
+    """(count,) marks of a column of which `places` hold `values`; None where all of them are finite.
+
+    An event is written for a value alone: its NaN fills no gap.
+    """
     if np.isfinite(values).all():
         return None
     infinite = np.where(values > 0, Mark.POS_INF, Mark.NEG_INF)
     marks = np.full(count, Mark.ABSENT, np.uint8)
-    marks[places] = np.where(np.isfinite(values), Mark.NUMBER, np.where(np.isnan(values), Mark.NAN, infinite))
+    marks[places] = np.where(np.isfinite(values), Mark.NUMBER, np.where(np.isnan(values), Mark.SAID_NAN, infinite))
     return marks

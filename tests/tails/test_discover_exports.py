@@ -1,0 +1,93 @@
+"""What experiment trackers export, and what lies beside logs that is none: rollouts, completions, test sets."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.tails.formats import binary_writers as writers
+from trainmon.monitor.finding import Verdict
+from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.judge import judge
+from trainmon.tails.discover import discover
+
+LOSS, HELD_OUT = SignalKey("loss.train"), SignalKey("eval.nll")
+STEPS = range(40)
+
+
+def loss(step: int) -> float:
+    return 3 - step / 50
+
+
+@pytest.mark.parametrize(
+    "time", ["2025-01-15 10:00:{step:02d}.125 UTC", "17369352{step:02d}000", "17369352{step:02d}.5"]
+)
+@pytest.mark.parametrize("ending", ["", ".0"])
+def test_neptunes_table_of_one_metric_has_no_header(tmp_path: Path, time: str, ending: str) -> None:
+    rows = (f"{step}{ending},{time.format(step=step)},{loss(step)}\n" for step in STEPS)
+    (tmp_path / "train_loss.csv").write_text("".join(rows))
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].steps.tolist() == list(map(float, STEPS))
+    assert run.series[LOSS].values.tolist() == [loss(step) for step in STEPS]
+
+
+def test_three_numbers_are_no_such_row(tmp_path: Path) -> None:
+    (tmp_path / "points.csv").write_text("".join(f"{step},{step},{loss(step)}\n" for step in STEPS))
+    assert not discover([], tmp_path).runs
+
+
+@pytest.mark.parametrize(
+    ("header", "train", "held_out"),
+    [
+        ("metricName,metricValue,step,runContext", "loss,{value},{step},train", "loss,{value},{step},validate"),
+        ("metric.name,metric.context.subset,step,value", "loss,train,{step},{value}", "loss,val,{step},{value}"),
+        ("step,split,metric,value", "{step},train,loss,{value}", "{step},val,loss,{value}"),
+    ],
+)
+def test_a_column_tells_training_from_validation(tmp_path: Path, header: str, train: str, held_out: str) -> None:
+    lines = [header]
+    for step in STEPS:
+        lines.append(train.format(step=step, value=loss(step)))
+        if step % 10 == 9:
+            lines.append(held_out.format(step=step, value=loss(step) + 0.25))
+    (tmp_path / "metrics.csv").write_text("\n".join(lines) + "\n")
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].values.tolist() == [loss(step) for step in STEPS]
+    assert run.series[HELD_OUT].steps.tolist() == [9.0, 19.0, 29.0, 39.0]
+
+
+def test_clearmls_plots_are_found(tmp_path: Path) -> None:
+    line = {"name": "train", "x": [*STEPS], "y": [loss(step) for step in STEPS]}
+    (tmp_path / "scalars.json").write_text(json.dumps({"loss": {"train": line}}))
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].count == 40
+
+
+@pytest.mark.parametrize("keys", [("input", "output"), ("prompt", "completion"), ("question", "answer")])
+def test_what_a_model_said_is_no_run(tmp_path: Path, keys: tuple[str, str]) -> None:
+    (tmp_path / "train.log").write_text("".join(f"step {step} loss {loss(step)}\n" for step in STEPS))
+    (tmp_path / "rollout").mkdir()
+    for step in STEPS:
+        record = {**dict.fromkeys(keys, "some words"), "score": 1.0, "reward": 0.5, "acc": 1.0, "step": step}
+        (tmp_path / "rollout" / f"{step}.jsonl").write_text((json.dumps(record) + "\n") * 4)
+    assert len(discover([], tmp_path).runs) == 1
+
+
+def test_a_table_of_completions_is_no_run(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "train.log").write_text("".join(f"step {step} loss {loss(step)}\n" for step in STEPS))
+    table = {"step": [10, 10], "prompt": ["a", "b"], "completion": ["c", "d"], "reward": [0.5, 0.75]}
+    parquet.write_table(arrow.table(table), tmp_path / "completions_00010.parquet")
+    assert len(discover([], tmp_path).runs) == 1
+
+
+def test_a_loss_that_an_event_file_says_is_nan_to_its_end_is_lost(tmp_path: Path) -> None:
+    values = [loss(step) if step < 30 else math.nan for step in STEPS]
+    events = b"".join(writers.event(step, writers.simple("loss", value)) for step, value in enumerate(values))
+    (tmp_path / "events.out.tfevents.1.h.1.0").write_bytes(writers.version() + events)
+    (run,) = judge([], cwd=tmp_path).runs
+    assert (run.verdict, run.series[LOSS].bad_steps.tolist()) == (Verdict.FAIL, list(map(float, range(30, 40))))
