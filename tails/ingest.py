@@ -18,12 +18,12 @@ from trainmon.tails.lines import Chunk, LineSplitter
 from trainmon.tails.logpane import LineIndex, LogPane
 from trainmon.tails.record import Note, NoteKind, Parsed
 from trainmon.tails.torn_end import RECENT_BYTES, torn_at
+from trainmon.tails.utf16 import MARKS, Utf16
 
 _STRANGE = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
 _NULS = lazy(rb"\0+")
 _WHOLE_OR_UNREADABLE = "jsonl"  # the format in which a record that was cut off cannot be read at all
 _FEW_HOLES = 4
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 Detect = Callable[[bytes, str], Format | None]
 
@@ -237,8 +237,6 @@ class Ingest:
         losses = self.splitter.losses
         while losses and losses[0].offset < before:
             loss = losses.pop(0)
-            if loss.is_hole and self.splitter.is_utf16:
-                continue  # every other byte of such a file is one
             text = "NUL bytes were dropped here: a hole left by a truncation, or by a crash"
             if not loss.is_hole:
                 text = f"a line of over {self.splitter.limit >> 20} MiB; only its head was kept"
@@ -267,8 +265,8 @@ class Ingest:
 def _sample(head: bytearray) -> bytes:
     """What formats are told from: the head without a hole before it, a byte-order mark, or the NULs of UTF-16."""
     sample = bytes(head[: HEAD_BYTES + 4096]).lstrip(b"\0")[:HEAD_BYTES]
-    if sample.startswith(_UTF16):
-        return sample[2:].replace(b"\0", b"")
+    if sample[:2] in MARKS:
+        return b"".join(text for text, _ in Utf16(sample[:2]).take(sample[2:])).replace(b"\0", b"")
     return sample.removeprefix(b"\xef\xbb\xbf")
 
 

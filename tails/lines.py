@@ -5,7 +5,7 @@ first line. A chunk ends after ``\n``, or after a ``\r`` that no ``\n`` follows 
 frame), so a line of 200,000 frames streams. Within a chunk nothing is split or altered, but:
 
 - NUL bytes (the hole that a truncated file gets when its writer keeps its old offset) are dropped and counted,
-- a byte-order mark at the start of the file is dropped,
+- a byte-order mark at the start of the file is dropped; if it is UTF-16's, the file's text is passed on as UTF-8,
 - a line of more than `limit` bytes without any end is kept by its head: the first `HEAD_BYTES`, ended by a
   ``\n`` of ours; the rest is dropped up to the line's end, and counted.
 
@@ -19,13 +19,14 @@ from __future__ import annotations
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.newlines import count_newlines
 from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tails.utf16 import Utf16
 
 MAX_LINE_BYTES = 8 << 20  # a JSON record with lists by layer reaches megabytes; what is longer is no record
 HEAD_BYTES = 64 << 10
 _PIECE_BYTES = 1 << 20
 
 _NULS = lazy(rb"\0+")
-_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,10 @@ class LineSplitter:
         self.line_no = 1
         self.nul_bytes = 0
         self.cut_lines = 0
-        self.is_utf16 = False  # the file begins with that byte-order mark: its NULs are no hole
         self.losses: list[Loss] = []  # where the first NULs were dropped, and each line that was cut; the owner clears
-        self._begin = b""
+        self._utf16: Utf16 | None = None  # a file that begins with that byte-order mark
+        self._is_begun = False
+        self._held = b""  # the first byte of the file, while it may begin such a mark
         self._offset = 0
         self._pending = bytearray()  # the last line so far; a "\r" at its end is undecided
         self._pending_offset = 0
@@ -77,7 +79,8 @@ class LineSplitter:
     @property
     def offset(self) -> int:
         """Of the next byte that will be fed."""
-        return self._offset
+        held = self._utf16.held if self._utf16 is not None else self._held
+        return self._offset + len(held)
 
     def skip(self, count: int) -> None:
         """Goes over a hole of `count` NUL bytes that was not read."""
@@ -98,14 +101,15 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[Chunk]:
         """The whole lines that `data`, the next bytes of the file, completes."""
-        if len(self._begin) < 2:
-            self._begin += data[: 2 - len(self._begin)]
-            self.is_utf16 = self._begin in _BOMS[1:]
         out: list[Chunk] = []
+        if not self._is_begun:
+            data = self._begin(data)
         size = min(_PIECE_BYTES, self.limit)  # so that only a line begun in an earlier piece can be over-long
         for start in range(0, len(data), size):
             piece = data[start : start + size] if len(data) > size else data
-            if b"\0" in piece:
+            if self._utf16 is not None:
+                self._feed_wide(piece, self._utf16, out)
+            elif b"\0" in piece:
                 self._feed_around_nuls(piece, out)
             else:
                 self._feed_text(piece, out)
@@ -126,6 +130,25 @@ class LineSplitter:
         self._emit(data if data.endswith(b"\r") else data + end, self._pending_offset, 0, out)
         self._is_open = True
         return out
+
+    def _begin(self, data: bytes) -> bytes:
+        """The first bytes of the file without UTF-16's mark; none of them while they may be but half of it."""
+        data, self._held = self._held + data, b""
+        if len(data) < 2 and Utf16.may_begin(data):
+            self._held = data
+            return b""
+        self._is_begun = bool(data)
+        if not Utf16.may_begin(data[:2]):
+            return data
+        self._utf16 = Utf16(data[:2])
+        self._offset += 2
+        return data[2:]
+
+    def _feed_wide(self, data: bytes, utf16: Utf16, out: list[Chunk]) -> None:
+        for text, size in utf16.take(data):
+            offset = self._offset
+            self._feed_text(text.replace(b"\0", b""), out)
+            self._offset = offset + size
 
     def _feed_around_nuls(self, data: bytes, out: list[Chunk]) -> None:
         position = 0
@@ -205,9 +228,8 @@ class LineSplitter:
     def _emit(self, data: bytes, offset: int, newlines: int, out: list[Chunk]) -> None:
         if self._is_start:
             self._is_start = False
-            for bom in _BOMS:
-                if data.startswith(bom):
-                    data, offset = data[len(bom) :], offset + len(bom)
+            if data.startswith(_BOM):
+                data, offset = data[len(_BOM) :], offset + len(_BOM)
         out.append(Chunk(data, offset, self.line_no))
         self.line_no += newlines
         self._is_open = not data.endswith(b"\n")

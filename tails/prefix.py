@@ -48,7 +48,8 @@ _PREFIX = lazy(
     rf"|\[?(?P<us>{_US})\]?(?=\s|$)"
     rf"|\[?(?P<month>{_MONTH})\]?(?=\s|$)"
     rf"|\[?(?P<ctime>{_CTIME})\]?(?=[\s\[:]|$)"
-    rf"|(?P<syslog>{_SYSLOG})\s+[\w.-]+ [\w./-]+(?:\[\d+\])?:(?=\s)"  # journalctl: Jan 15 10:00:00 host python[9]:
+    rf"|(?P<syslog>{_SYSLOG})\s+"  # journalctl: Jan 15 10:00:00 host python[9]:
+    r"(?:[\w.-]+ (?:[\w./-]+\[\d+\]|kernel)|(?=\S*[\d.])[\w.-]+ (?!\d+:)[\w./-]+):(?=\s)"
     rf"|\[?(?P<syslog2>{_SYSLOG})\]?(?=\s)"  # ts: Jan 15 10:00:00
     rf"|\[?(?P<unix>{_UNIX})\]?(?=\s+[A-Za-z\[])"
     rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"

@@ -123,9 +123,29 @@ def test_five_megabytes_on_one_line_are_no_over_long_line() -> None:
     assert chunks == [Chunk(line, 0, 1)]
 
 
-def test_utf16_text_comes_out_as_its_ascii() -> None:
-    _, chunks = run(["step 1 loss 2\r\nstep 2 loss 3\r\n".encode("utf-16")], 1 << 20)
-    assert b"".join(chunk.data for chunk in chunks) == b"step 1 loss 2\r\nstep 2 loss 3\r\n"
+@given(
+    st.lists(st.sampled_from(["step 1 loss 2", "损失上", " 50%|█▏ |", "\U0001f680", "\r", "\r\n", "\n"]), max_size=12),
+    st.sampled_from([("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")]),
+    st.lists(st.integers(0, 1000), max_size=12),
+)
+def test_utf16_comes_out_as_utf8_and_lines_know_their_place(
+    parts: list[str], encoding: tuple[str, bytes], places: list[int]
+) -> None:
+    text, (name, mark) = "".join(parts), encoding
+    splitter, chunks = run(cut(mark + text.encode(name), places), 1 << 20)
+    out = b"".join(chunk.data for chunk in chunks).decode()
+    assert out == text or out[:-1] == text  # the last line gets an end
+    lines = text.split("\n")
+    begin = {at + 1: 2 + len("".join(line + "\n" for line in lines[:at]).encode(name)) for at in range(len(lines))}
+    first = dict(reversed([(chunk.line_no, chunk.offset) for chunk in chunks]))
+    assert first == {number: begin[number] for number in first}
+    assert splitter.offset == 2 + len(text.encode(name))
+
+
+def test_half_of_a_byte_order_mark_is_text() -> None:
+    splitter = LineSplitter()
+    assert [chunk.data for feed in (b"\xff", b"x\n") for chunk in splitter.feed(feed)] == [b"\xffx\n"]
+    assert splitter.offset == 3
 
 
 def test_a_byte_order_mark_counts_in_the_places() -> None:

@@ -54,6 +54,8 @@ CASES = [
     ("Jan 15 10:00:00 gpu-node-01 python[12345]: step 10", "step 10", "", TimeKind.NAIVE),
     ("2025-01-15T10:00:00.1+00:00 gpu01 train[991]: step 10", "step 10", "", TimeKind.ABSOLUTE),
     ("Jan 15 10:00:00 step 10", "step 10", "", TimeKind.NAIVE),
+    ("Jan 15 10:00:00 iter 10: loss 2.5", "iter 10: loss 2.5", "", TimeKind.NAIVE),
+    ("Jan 15 10:00:00 gradient norm: 2.5", "gradient norm: 2.5", "", TimeKind.NAIVE),
     ('Jan 15 10:00:00   File "train.py"', 'File "train.py"', "", TimeKind.NAIVE),
     ("10:00:00 SUCCESS Step 10 | Loss", "Step 10 | Loss", "", TimeKind.NAIVE),
     ("gpu[01-04]: Traceback (most recent", "Traceback (most recent", "", TimeKind.NONE),
