@@ -31,7 +31,7 @@ class Row:
     """One row: `keys` are the log's own names, `rule` the derivation (D1-D17) where it is not logged as such.
 
     `per_card`: the rate that is logged is one card's, not the whole run's. `derived`: how it is worked out here, ""
-    where it is logged or only could be worked out.
+    where it is logged or only could be worked out. `counted`: what `cadence_steps` counts, as `counted_in` has it.
     """
 
     row: int
@@ -45,6 +45,31 @@ class Row:
     to_get_it: str
     per_card: bool = False
     derived: str = ""
+    counted: str = "steps"
+
+
+def counted_in(run: RunSnapshot) -> str:
+    """What the steps of `run` count: steps, the tokens or samples so far, epochs, or its records, which have none."""
+    if run.step_key == "line":
+        return "records"
+    words = "epochs" if (run.step_key or "").rpartition("/")[2].lower() == "epoch" else ""
+    return words or counted(run.facts)
+
+
+def every(row: Row) -> str:
+    """How often the row is logged; "" where that is not known.
+
+    >>> from dataclasses import replace
+    >>> row = Row(1, "loss.train", "loss", "present", ("loss",), None, 1.0, "P0", "", counted="records")
+    >>> every(row), every(replace(row, cadence_steps=12800.0, counted="samples"))
+    ('every record', 'every 12,800 samples')
+    """
+    if not row.cadence_steps:
+        return ""
+    if row.cadence_steps == 1:
+        return f"every {row.counted.removesuffix('s')}"
+    shown = f"{row.cadence_steps:,.0f}" if row.cadence_steps.is_integer() else f"{row.cadence_steps:g}"
+    return f"every {shown} {row.counted}"
 
 
 def rows(run: RunSnapshot) -> tuple[Row, ...]:
@@ -118,6 +143,7 @@ def _row(signal: Signal, run: RunSnapshot) -> Row:
         "" if status == "present" else signal.to_get_it,
         signal.id in _RATES and any(is_per_card(key, run.facts) for key in keys),
         next((view.derived for view in series), "") if not logged else "",
+        counted_in(run),
     )  # fmt: skip
 
 
@@ -155,8 +181,7 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
             continue
         source = printable(", ".join(row.keys), 300) if row.keys else (_by_rule(row) or row.to_get_it)
         source += " (of one card)" if row.per_card else ""
-        cadence = f" every {row.cadence_steps:g} {counted(run.facts)}" if row.cadence_steps else ""
-        lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source}{cadence}")
+        lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source} {every(row)}".rstrip())
     if quiet:
         return "\n".join(lines)
     lines += [printable(f"Note: {problem}", 600) for problem in run.problems]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from trainmon.monitor.assemble import assemble
 from trainmon.monitor.explain import explain
 from trainmon.monitor.inventory import Row, rows, text
 from trainmon.monitor.job.judging import Pulse
+from trainmon.monitor.judge import judge
 
 
 def by_signal(lines: Sequence[Line]) -> dict[str, Row]:
@@ -53,3 +55,16 @@ def test_a_loss_worked_out_without_counts_is_said_to_be_a_plain_mean_wherever_it
 
 def test_what_is_logged_is_not_said_to_be_worked_out() -> None:
     assert by_signal([train(step, 2.0) for step in range(1, 50)])["loss.train"].derived == ""
+
+
+def test_how_often_is_told_in_what_the_log_counts(tmp_path: Path) -> None:
+    """A log without steps is numbered by its records: "every 1 steps" would tell of steps that nobody counted."""
+    logs = {
+        "every record": "loss: {loss}\n",
+        "every epoch": "epoch {at}: train loss {loss}\n",
+        "every 10 steps": "step {at}0 loss {loss}\n",
+    }
+    for told, form in logs.items():
+        (tmp_path / "log").write_text("".join(form.format(at=at, loss=3 - at / 9) for at in range(1, 9)))
+        [run] = judge(["log"], cwd=tmp_path).runs
+        assert told in next(line for line in text(run).splitlines() if "loss.train" in line)

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from trainmon.monitor import inventory, logging_cost
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.text import printable
-from trainmon.tui import keys, numbers
+from trainmon.tui import keys
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.row import RunId
 from trainmon.tui.screens.of_run import RunBound
@@ -70,17 +70,14 @@ def row_line(row: inventory.Row, width: int, glyphs: Glyphs, *, at_cursor: bool)
 
 def how(row: inventory.Row) -> str:
     """Where the row comes from, or how to get it."""
-    every = "" if row.cadence_steps is None else _every(row.cadence_steps)
+    often = inventory.every(row)
+    every = f", {often}" if often else ""
     if row.status == "present":
         return f"{', '.join(row.keys) or 'read from the log'}{every}"
     if row.status == "derivable":
         by = row.derived or f"by rule {row.rule or 'of the format'}"
         return f"{by}{every}"
     return "this run has no such thing" if row.status == "not applicable" else row.to_get_it or f"log {row.signal}"
-
-
-def _every(steps: float) -> str:
-    return ", every step" if steps == 1 else f", every {numbers.step(steps)} steps"
 
 
 def cost_lines(told: Sequence[str], width: int, rows: int) -> list[Line]:
