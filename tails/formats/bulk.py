@@ -176,6 +176,9 @@ class Bulk:
     def _own_steps(self, steps: FloatArray, columns: Columns, marks: Marks, keep: BoolArray | None) -> FloatArray:
         keys = [key for key in columns if is_training_key(key)]
         training = _any_logged(columns, marks, keys, len(steps))
+        if self.reader.trusts_steps:
+            self.reader.run.track.own_steps(steps, training)
+            return steps
         if keep is None:
             return self.reader.run.track.own_steps(steps, None if training.all() else training)
         own = steps.copy()

@@ -23,7 +23,7 @@ from trainmon.tails.formats.csv_header import (
     names_metric,
 )
 from trainmon.tails.formats.csv_labels import Labels
-from trainmon.tails.formats.csv_long import pivot, places
+from trainmon.tails.formats.csv_long import Stretches, pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, records_in, split
 from trainmon.tails.formats.csv_wide import WideRuns
@@ -64,6 +64,7 @@ class CsvTable(LineFormat):
         self._fields: list[str] = []
         self._splitter = RecordSplitter(b",")
         self._labels = Labels()
+        self._stretches = Stretches()
         self._head: list[TableRow] | None = []
         self._rows: list[TableRow] = []
         self._torn = Torn()
@@ -220,6 +221,7 @@ class CsvTable(LineFormat):
         self._header = header
         self._ragged = Ragged(names or self._fields)
         self._labels = Labels(header)
+        self._stretches = Stretches()
         self._wide = WideRuns(header.names if header is not None else (), self._bulk)
         self._are_numbers, self._shares = {}, set()
         self._head = []
@@ -275,6 +277,14 @@ class CsvTable(LineFormat):
 
     def _emit(self, header: Header, rows: list[TableRow], most: int, *, final: bool) -> int:
         """Adds the first `most` rows; how many. The others wait for those that tell which run they belong to."""
+        if header.long and self._stretches.hold:
+            names = [
+                ("\t".join(fields[at] for at in header.long[:2] if at >= 0), line) for fields, _, line in rows[:most]
+            ]
+            most = self._stretches.see(names) or most
+            self.reader.trusts_steps = self._stretches.hold or most < len(names)
+        else:
+            self.reader.trusts_steps = False
         rows, ahead = rows[:most], rows[most:]
         table = list(zip(*(row[0] for row in rows), strict=True))
         columns: Columns = {}

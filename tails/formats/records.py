@@ -61,6 +61,7 @@ class RecordReader:
         self.run = RunState(source, "")
         self.parsed = Parsed()
         self.took_row = False
+        self.trusts_steps = False  # rows behind the training's step are of that step, on no counter of their own
         self._runs = [self.run]
         self._rows_seen = False
         self._rows_since_start = True

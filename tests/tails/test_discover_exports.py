@@ -91,3 +91,26 @@ def test_a_loss_that_an_event_file_says_is_nan_to_its_end_is_lost(tmp_path: Path
     (tmp_path / "events.out.tfevents.1.h.1.0").write_bytes(writers.version() + events)
     (run,) = judge([], cwd=tmp_path).runs
     assert (run.verdict, run.series[LOSS].bad_steps.tolist()) == (Verdict.FAIL, list(map(float, range(30, 40))))
+
+
+@pytest.mark.parametrize("sizes", [(40, 5), (3000, 600)])
+def test_a_table_metric_by_metric_keeps_the_steps_of_each(tmp_path: Path, sizes: tuple[int, int]) -> None:
+    count, every = sizes
+    names = {"loss": 1, "grad_norm": 1, "val_loss": every}
+    rows = (
+        f"{step},{name},{2 + 1 / (step + 1)}\n" for name, stride in names.items() for step in range(0, count, stride)
+    )
+    (tmp_path / "tidy.csv").write_text("step,tag,value\n" + "".join(rows))
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[HELD_OUT].steps.tolist() == list(map(float, range(0, count, every)))
+    assert (run.series[LOSS].count, len(run.attempts)) == (count, 1)
+
+
+def test_validation_between_the_steps_may_still_count_by_itself(tmp_path: Path) -> None:
+    rows = []
+    for step in STEPS:
+        rows += [f"{step},loss,{loss(step)}", f"{step},lr,0.001"]
+        rows += [f"{step // 10},val_loss,{loss(step)}"] if step % 10 == 9 else []
+    (tmp_path / "log.csv").write_text("step,name,value\n" + "\n".join(rows) + "\n")
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[HELD_OUT].steps.tolist() == [9.0, 19.0, 29.0, 39.0]
