@@ -27,6 +27,7 @@ _OFTEN = 8  # of so many counted as are in the window: where an outline stands i
 _WINDOW = 128
 _BEHIND = 24  # characters behind a prefix that say where it ends
 _DIGIT = re.compile(r"\d")
+_SEQUENCE = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")  # colour, cursor
 
 
 _Cut = Callable[[bytes], Sequence[bytes]]
@@ -222,3 +223,12 @@ def _is_told(text: str, at: int, spans: tuple[tuple[int, int], ...]) -> bool:
 def _heads_end(template: Template) -> int:
     """How many raw values must be cut for the step and its like to be among them."""
     return max(template.head_groups, default=-1) + 1
+
+
+def bare(raw: bytes, outline: bytes) -> tuple[bytes, bytes]:
+    """A line and its outline without colours and movements of the cursor: whatever these are, lines of the same words
+    are known by one outline. Frames keep theirs, since places are counted in them."""
+    if b"\x1b[" not in raw or b"\r" in raw:
+        return raw, outline
+    plain = _SEQUENCE.sub(b"", raw)
+    return plain, plain.translate(DIGITS)

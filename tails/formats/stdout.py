@@ -24,9 +24,10 @@ from trainmon.tails.formats.folded import Folds
 from trainmon.tails.formats.foreign import WIDE_COLON, in_english
 from trainmon.tails.formats.glued import between_writers
 from trainmon.tails.formats.interest import FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
+from trainmon.tails.formats.known_lines import KnownLines
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.logger_names import LoggerNames
-from trainmon.tails.formats.places import DIGITS, Outlines
+from trainmon.tails.formats.places import DIGITS, Outlines, bare
 from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.stretch import Known, stretch_of
@@ -42,7 +43,6 @@ _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
 _TEXT_SHARE = 0.85
 _TRACEBACK = b"Traceback (most"
-_SEQUENCE = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")  # colour, cursor
 
 
 class _Kind(Enum):
@@ -69,6 +69,7 @@ class Stdout(LineFormat):
         self._choice = Choice(self._sink)
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
+        self._known = KnownLines(self._sink, self._outlines)
         self._cut = CutLines()
         self._parts = ContainerParts()
         self._line_before = b""  # the newest line of an earlier feed
@@ -127,7 +128,7 @@ class Stdout(LineFormat):
         for index, (raw, outline) in enumerate(zip(lines, outlines, strict=False)):
             size = len(raw) + 1
             if has_sequences:
-                raw, outline = _bare(raw, outline)
+                raw, outline = bare(raw, outline)
             if len(raw) >= least and not is_rest:
                 self._read_together(together)
                 together = []
@@ -233,9 +234,12 @@ class Stdout(LineFormat):
                     self._defer(quick, raw, offset, line_no, match[1])
                     return
         self._look_at_frame()
-        if is_whole and not self._busy and len(raw) <= _MAX_LINE and is_silent(raw):
-            self._outlines.add_dull(outline)
-            return
+        if is_whole and not self._busy and len(raw) <= _MAX_LINE:
+            if self._known.read(raw, outline, offset, line_no, self._prefix):
+                return
+            if is_silent(raw):
+                self._outlines.add_dull(outline)
+                return
         self._look(raw, outline, offset, line_no)
 
     def _defer(self, match: re.Match[bytes] | None, raw: bytes, offset: int, line_no: int, place: bytes) -> None:
@@ -294,6 +298,7 @@ class Stdout(LineFormat):
         if was_busy or self._busy or glued:
             return
         if kind is _Kind.KNOWN and self._sink.newest_template is not None:
+            self._known.add(outline)
             self._outlines.learn(outline, raw, self._line_prefix[1].at, self._sink.newest_template)
         elif kind is _Kind.DULL:
             self._outlines.add_dull(outline)
@@ -387,12 +392,3 @@ class Stdout(LineFormat):
             self._outlines.dull.clear()
             self._sink.newest_template = None
         return freed is not None
-
-
-def _bare(raw: bytes, outline: bytes) -> tuple[bytes, bytes]:
-    """A line and its outline without colours and movements of the cursor: whatever these are, lines of the same words
-    are known by one outline. Frames keep theirs, since places are counted in them."""
-    if b"\x1b[" not in raw or b"\r" in raw:
-        return raw, outline
-    bare = _SEQUENCE.sub(b"", raw)
-    return bare, bare.translate(DIGITS)

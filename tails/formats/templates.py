@@ -31,12 +31,17 @@ class Templates:
 
     def read(self, text: str) -> tuple[Template, Reading] | None:
         """The shape of `text` and what it says, if its shape is known."""
+        found = self.find(text)
+        return None if found is None else (found[0], found[0].reading(found[1]))
+
+    def find(self, text: str) -> tuple[Template, Sequence[str]] | None:
+        """The shape of `text` and its raw values, if its shape is known."""
         for index, template in enumerate(self._all):
             groups = template.match(text)
             if groups is not None:
                 if index > 1:
                     self._all.insert(0, self._all.pop(index))
-                return template, template.reading(groups)
+                return template, groups
         return None
 
     def odd_key(self, text: str, keys: Sequence[str] = ()) -> str:
