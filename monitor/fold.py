@@ -10,9 +10,11 @@ from trainmon.monitor.finding import Episode
 from trainmon.monitor.frame import SignalKey
 
 KEPT: Final = 100  # recovered episodes of one check, kind, signal and attempt that are kept each by itself
+KEPT_IN_ALL: Final = 200  # of all attempts: a job that is restarted all night has no end of these either
 COUNT: Final = "count"  # in `Episode.detail`: so many it stands for
+_LAST_ATTEMPT: Final = "last_attempt"
 
-Address = tuple[str, str, SignalKey, int]
+Address = tuple[str, str, SignalKey]
 
 
 def stands_for(episode: Episode) -> int:
@@ -31,14 +33,16 @@ def folded(older: Episode, newer: Episode, is_worse: Callable[[Episode, Episode]
     told = worst.detail.get("worst", worst.what)
     last = max(older.last_step, newer.last_step)
     name = older.kind.replace("_", " ")
+    attempt = int(newer.detail.get(_LAST_ATTEMPT, newer.attempt))
+    starts = "" if attempt == older.attempt else f" in starts {older.attempt + 1} to {attempt + 1}"
     return replace(
         older,
         severity=max(older.severity, newer.severity),
         worst_step=worst.worst_step,
         worst_value=worst.worst_value,
         last_step=last,
-        what=f"{count} times ({name}) from step {older.first_step:.15g} to {last:.15g}, at worst: {told}",
-        detail={**older.detail, COUNT: count, "worst": told},
+        what=f"{count} times ({name}){starts} from step {older.first_step:.15g} to {last:.15g}, at worst: {told}",
+        detail={**older.detail, COUNT: count, "worst": told} | ({_LAST_ATTEMPT: attempt} if starts else {}),
     )
 
 
@@ -46,22 +50,27 @@ class Recovered:
     """The recovered episodes by address, oldest first: tells which two are to be folded when there are too many."""
 
     def __init__(self) -> None:
-        self._ids: dict[Address, list[str]] = {}
+        self._attempts: dict[Address, dict[str, int]] = {}  # id -> attempt, in the order in which they recovered
 
     def copy(self) -> Recovered:
         """One that goes on by itself."""
         other = Recovered()
-        other._ids = {address: list(ids) for address, ids in self._ids.items()}
+        other._attempts = {address: dict(attempts) for address, attempts in self._attempts.items()}
         return other
 
     def add(self, episode: Episode) -> tuple[str, str] | None:
-        """Takes in one that has just recovered; gives the ids of the two oldest when they are too many.
+        """Takes in one that has just recovered; gives the ids of the two oldest, of its attempt or of all, when they
+        are too many.
 
         The second of the two is then no longer known here.
         """
-        ids = self._ids.setdefault((episode.check, episode.kind, episode.signal, episode.attempt), [])
-        if episode.id not in ids:
-            ids.append(episode.id)
-        if len(ids) <= KEPT:
-            return None
-        return ids[0], ids.pop(1)
+        attempts = self._attempts.setdefault((episode.check, episode.kind, episode.signal), {})
+        attempts.setdefault(episode.id, episode.attempt)
+        own = [name for name, attempt in attempts.items() if attempt == episode.attempt]
+        if len(own) <= KEPT:
+            own = list(attempts)
+            if len(own) <= KEPT_IN_ALL:
+                return None
+        older, newer = own[:2]
+        del attempts[newer]
+        return older, newer

@@ -11,6 +11,7 @@ from trainmon.monitor.rows import BoolArray
 from trainmon.tails.record import FloatArray
 
 _MARGIN_STEPS: Final = 100.0
+_MOST_ATTEMPTS: Final = 256  # the newest: what the others did is thinned like all that is old
 
 
 class Pins:
@@ -30,6 +31,8 @@ class Pins:
     def add(self, attempt: int, first_step: float, last_step: float) -> None:
         """Pins the steps from `first_step` to `last_step`, and 100 on either side."""
         pins = self._intervals.setdefault(attempt, [])
+        if len(self._intervals) > _MOST_ATTEMPTS:
+            del self._intervals[min(self._intervals)]
         low, high = first_step - _MARGIN_STEPS, last_step + _MARGIN_STEPS
         if pins and pins[-1][0] <= low <= pins[-1][1]:
             pins[-1] = (pins[-1][0], max(high, pins[-1][1]))

@@ -23,6 +23,7 @@ from trainmon.tails.opening import NotRegular, explain, show
 from trainmon.tails.parts import Part, PartReader, older_parts
 
 _TRIES = 3
+_MOST_PARTS = 10_000  # far more than anyone keeps of one log
 
 
 class History:
@@ -37,7 +38,7 @@ class History:
         self._starts = [0]  # where each part that was read begins; at last, the one that is being read
         self._part: PartReader | None = None  # that is being read; None: the present file is
         self._last: tuple[tuple[int, int], Print] | None = None  # identity and content of the part before
-        self._read: set[tuple[object, ...]] = set()  # keys of the parts that were read
+        self._read: dict[tuple[object, ...], None] = {}  # keys of the parts that were read, the newest of them
         self._stash: FollowUpdate | None = None  # of the present file, told once the parts before it are read
         self._is_begun = False
         self._is_rotated = False
@@ -188,7 +189,9 @@ class History:
             self._problem = f"{show(part.part.path)}: {part.problem}; read up to there"
         self._starts.append(self._starts[-1] + part.offset)
         self._last = (part.identity, part.print)
-        self._read.add(part.key())
+        self._read[part.key()] = None
+        while len(self._read) > _MOST_PARTS:
+            del self._read[next(iter(self._read))]
         self._left = max(self._left - _size_about(part.part), 0)
         part.close()
         self._part = self._next_part()

@@ -8,7 +8,7 @@ from trainmon.monitor.alerts import AlertBook
 from trainmon.monitor.detectors.common import tell
 from trainmon.monitor.detectors.lineage import Restart
 from trainmon.monitor.finding import Action, Finding, Severity
-from trainmon.monitor.fold import KEPT, stands_for
+from trainmon.monitor.fold import KEPT, KEPT_IN_ALL, stands_for
 from trainmon.monitor.frame import SignalKey
 
 LOSS = SignalKey("loss.train")
@@ -54,13 +54,31 @@ def test_the_count_is_told_and_a_copy_goes_its_own_way() -> None:
 
 def test_other_signals_attempts_and_what_is_open_stay_apart() -> None:
     book = spiky(300)
-    for attempt in range(1, 4):
-        book.begin_attempt(attempt, Restart(step=1e6, resumed=True), 0)
-        for number in range(150):
-            book.apply("loss.spike", said("open", 1e6 + 10 * number, 3.0, attempt=attempt))
-            book.apply("loss.spike", said("recover", 1e6 + 10 * number + 1, 2.0, attempt=attempt))
-    book.apply("loss.spike", said("open", 2e6, math.nan, attempt=3))
+    book.begin_attempt(1, Restart(step=1e6, resumed=True), 0)
+    for number in range(150):
+        book.apply("loss.spike", said("open", 1e6 + 10 * number, 3.0, attempt=1))
+        book.apply("loss.spike", said("recover", 1e6 + 10 * number + 1, 2.0, attempt=1))
+    book.apply("loss.spike", said("open", 2e6, math.nan, attempt=1))
     episodes = book.episodes()
-    assert len(episodes) == 4 * KEPT + 1
-    assert sum(map(stands_for, episodes)) == 300 + 3 * 150 + 1
+    assert len(episodes) == 2 * KEPT + 1
+    assert sum(map(stands_for, episodes)) == 300 + 150 + 1
     assert [one.first_step for one in episodes if not one.recovered] == [2e6]
+
+
+def test_a_job_that_is_restarted_all_night_has_no_end_of_episodes_either() -> None:
+    """Three spikes an attempt: the newest are there each by itself, the others are counted, the worst is kept."""
+    book, attempts = AlertBook(), 1500
+    for attempt in range(attempts):
+        book.begin_attempt(attempt, Restart(step=1e6, resumed=True), 0)
+        for number in range(3):
+            step, is_worst = 100.0 * attempt + 10 * number, (attempt, number) == (500, 1)
+            value, severity = (9.0, Severity.FAIL) if is_worst else (3.0, Severity.WARN)
+            book.apply("loss.spike", said("open", step, value, severity, attempt=attempt))
+            book.apply("loss.spike", said("recover", step + 1, 2.0, attempt=attempt))
+    old, *new = book.episodes()
+    assert len(new) == KEPT_IN_ALL - 1
+    assert stands_for(old) + len(new) == 3 * attempts
+    assert (old.attempt, old.severity, old.worst_value, old.worst_step) == (0, Severity.FAIL, 9.0, 50_010.0)
+    assert f"in starts 1 to {new[0].attempt + 1}" in old.what or f"in starts 1 to {new[0].attempt}" in old.what
+    assert "at worst: loss rose to 9 at step 50010" in old.what
+    assert new[-1].attempt == attempts - 1
