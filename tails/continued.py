@@ -69,6 +69,7 @@ class Continuations:
     def __init__(self) -> None:
         self._heads: dict[tuple[str, int], Piece] = {}
         self._tails: dict[tuple[str, int, int, int], Piece] = {}
+        self._blank: set[tuple[str, int, int, int]] = set()  # logs that show no step as they are
 
     def join(self, groups: Sequence[tuple[str, Group]], cwd: Path) -> Continued:
         """`groups` with those that one run wrote as one, where its first log stood. Raises nothing."""
@@ -135,43 +136,54 @@ class Continuations:
     def _head(self, path: str) -> Piece | None:
         """The first records of a log; None when it shows none."""
         try:
+            seen = os.stat(path)  # noqa: PTH116 - a path that is text
+            known = self._heads.get((path, seen.st_ino))
+            if known is not None or _state(path, seen) in self._blank:
+                return known
             fd, status = open_regular(path)
         except (NotRegular, OSError):
             return None
+        piece = None
         try:
-            key = (path, status.st_ino)
-            for size in _PIECES_BYTES if key not in self._heads else ():
+            for size in _PIECES_BYTES:
                 data = os.pread(fd, size, 0)
                 piece = _piece(data, path)
                 if piece is not None:
-                    self._heads[key] = piece
+                    self._heads[path, status.st_ino] = piece
                 if piece is not None or len(data) < size:
                     break
-            return self._heads.get(key)
+            if piece is None:
+                self._blank.add(_state(path, status))
+            return piece
         except OSError:
             return None
         finally:
             close(fd)
 
     def _tail(self, path: str) -> Piece | None:
+        """The last records of a log as it is now; None when it shows none."""
         try:
+            known = self._tails.get(_state(path, os.stat(path)))  # noqa: PTH116 - see above
+            if known is not None:
+                return known
             fd, status = open_regular(path)
         except (NotRegular, OSError):
             return None
         try:
-            key = (path, status.st_ino, status.st_size, status.st_mtime_ns)
-            if key not in self._tails:
-                at = max(status.st_size - _TAIL_BYTES, 0)
-                data = os.pread(fd, _TAIL_BYTES, at)
-                piece = _piece(data[data.find(b"\n") + 1 :] if at else data, path)
-                if piece is None:
-                    return None
-                self._tails[key] = piece
-            return self._tails[key]
+            at = max(status.st_size - _TAIL_BYTES, 0)
+            data = os.pread(fd, _TAIL_BYTES, at)
+            piece = _piece(data[data.find(b"\n") + 1 :] if at else data, path)
+            if piece is not None:
+                self._tails[_state(path, status)] = piece
+            return piece
         except OSError:
             return None
         finally:
             close(fd)
+
+
+def _state(path: str, status: os.stat_result) -> tuple[str, int, int, int]:
+    return path, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _piece(data: bytes, path: str) -> Piece | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
 
 from trainmon.monitor.judge import judge
+from trainmon.tails import continued
 from trainmon.tails.continued import Continuations
 from trainmon.tails.discover import discover
 
@@ -91,3 +93,24 @@ def test_a_log_that_has_no_step_yet_is_looked_at_again(tmp_path: Path) -> None:
     assert len(discover([str(tmp_path)], tmp_path, logs=logs).runs) == 2
     log(tmp_path / "slurm-2.out", range(91, 201), head="torch.distributed is launched\n")
     assert len(discover([str(tmp_path)], tmp_path, logs=logs).runs) == 1
+
+
+def test_logs_that_were_looked_at_are_not_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log(tmp_path / "slurm-1.out", range(1, 101))
+    log(tmp_path / "slurm-2.out", range(101, 201))
+    (tmp_path / "slurm-3.out").write_text("torchrun starts\n" * 50)
+    known = Continuations()
+    first = discover([str(tmp_path)], tmp_path, logs=known)
+    opened: list[str] = []
+    real = continued.open_regular
+
+    def noted(path: str | Path) -> tuple[int, os.stat_result]:
+        opened.append(str(path))
+        return real(path)
+
+    monkeypatch.setattr(continued, "open_regular", noted)
+    assert discover([str(tmp_path)], tmp_path, logs=known).runs == first.runs
+    assert opened == []
+    log(tmp_path / "slurm-3.out", range(201, 301))
+    assert len(discover([str(tmp_path)], tmp_path, logs=known).runs) == 1
+    assert opened
