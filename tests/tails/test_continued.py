@@ -12,6 +12,7 @@ from trainmon.monitor.judge import judge
 from trainmon.tails import continued
 from trainmon.tails.continued import Continuations
 from trainmon.tails.discover import discover
+from trainmon.tails.opening import open_regular
 
 
 def loss_at(step: float, shift: float = 0.0) -> float:
@@ -102,7 +103,7 @@ def test_logs_that_were_looked_at_are_not_opened_again(tmp_path: Path, monkeypat
     known = Continuations()
     first = discover([str(tmp_path)], tmp_path, logs=known)
     opened: list[str] = []
-    real = continued.open_regular
+    real = open_regular
 
     def noted(path: str | Path) -> tuple[int, os.stat_result]:
         opened.append(str(path))
