@@ -214,6 +214,7 @@ _BARE_ROWS = lazy(
     re.IGNORECASE,
 )
 _TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE)
+_WHOLE_NUMBER = lazy(rb"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|nan|inf)(?:e[-+]?\d{1,4})?", re.IGNORECASE)
 _MOST_REMARKS = 50  # lines above a table's header
 _TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
 
@@ -270,7 +271,7 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
         return _table_shows(text) or _BARE_ROWS.match(text) is not None
     if doubt is Doubt.METRIC:
         return _BARE_ROWS.match(text) is not None or _TABLE_STEP.search(text.partition(b"\n")[0].strip()) is not None
-    if b":::MLLOG" in text or _BARE_ROWS.match(text) is not None or _is_table(text):
+    if b":::MLLOG" in text or _BARE_ROWS.match(text) is not None or _is_table(text) or _is_aligned(text):
         return True
     strong = _STRONG.search(text)
     if strong is not None and (_WEAK.search(text) or _STRONG.search(text, strong.end())):
@@ -323,6 +324,18 @@ def _is_table(text: bytes) -> bool:
     row = rest.partition(b"\n")[0]
     has_row = row[:1] in b'-+.0123456789"' and row.count(mark) == header.count(mark)
     return bool(row) and has_row and mark in header and b":" not in header and _table_shows(text)
+
+
+def _is_aligned(text: bytes) -> bool:
+    """Whether a file of any name begins with names of a training's columns over numbers, blanks between."""
+    header, _, rest = text.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
+    names, row = header[:4096].lstrip(b"# ").split(), rest[:8192].partition(b"\n")[0].split()
+    return (
+        2 <= len(names) == len(row)
+        and _TABLE_METRIC.search(header) is not None
+        and _TABLE_STEP.search(header.strip()) is not None
+        and all(_WHOLE_NUMBER.fullmatch(field) for field in row)
+    )
 
 
 def _parquet_has_metrics(read: Callable[[int, int], bytes], size: int) -> bool:

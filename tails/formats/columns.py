@@ -142,7 +142,8 @@ def _headers_of(text: str) -> list[Header]:
     """The headers that `text` could be, one a delimiter."""
     if ":" in text or "=" in text:
         return []
-    found = []
+    plain = text.lstrip("# ")
+    found = _headers_of(plain) if text.startswith("#") and plain else []  # numpy's and gnuplot's remark
     for delimiter in _DELIMITERS:
         names = _cells(text, delimiter)
         if len(names) < 2 or len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):

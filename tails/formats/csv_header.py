@@ -24,6 +24,7 @@ _SPLITS = word_set("train training val valid validation test testing eval dev")
 _BARE_NAME = re.compile(r"[A-Za-z_][\w ./()%-]{0,79}")
 _HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 INDEX = "index"
+_ROW_NUMBERS = frozenset(("", INDEX, "unnamed: 0"))  # a data frame's rows
 # Files of one metric that have no header -> delimiter and columns, "" for the metric.
 _BARE_FORMS = (  # MLflow's: milliseconds, value, step; Neptune's: step, time, value
     (re.compile(rf"\d{{13}} (?:{NUMBER}) \d{{1,12}}"), " ", ("timestamp", "", "step")),
@@ -111,10 +112,13 @@ def named_by_file(fields: list[str], source: str) -> list[str]:
 
     >>> named_by_file(["Wall time", "Step", "Value"], "logs/run-a-tag-train_loss.csv")
     ['Wall time', 'Step', 'train_loss']
+    >>> named_by_file(["", "step", "value", "timestamp"], "loss.csv")
+    ['', 'step', 'loss', 'timestamp']
     """
     fields = losses_by_file(fields, source)
-    beside = [field for field in fields if field.lower() != "value"]
-    if len(beside) != len(fields) - 1 or not all(
+    rows = fields[1:] if len(fields) > 2 and fields[0].lower() in _ROW_NUMBERS else fields
+    beside = [field for field in rows if field.lower() != "value"]
+    if len(beside) != len(rows) - 1 or not all(
         step_rank(one) is not None or stamp_order(one) is not None for one in beside
     ):
         return fields

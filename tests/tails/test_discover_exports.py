@@ -114,3 +114,18 @@ def test_validation_between_the_steps_may_still_count_by_itself(tmp_path: Path) 
     (tmp_path / "log.csv").write_text("step,name,value\n" + "\n".join(rows) + "\n")
     (run,) = judge([], cwd=tmp_path).runs
     assert run.series[HELD_OUT].steps.tolist() == [9.0, 19.0, 29.0, 39.0]
+
+
+@pytest.mark.parametrize("header", ["  step      loss        lr", "# step loss lr", "#step loss lr"])
+def test_columns_with_blanks_between_are_found(tmp_path: Path, header: str) -> None:
+    rows = "".join(f"{step:6d}  {loss(step):8.4f}  1.0e-04\n" for step in STEPS)
+    (tmp_path / "loss.txt").write_text(f"{header}\n{rows}")
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].steps.tolist() == list(map(float, STEPS))
+
+
+def test_a_data_frame_of_one_metric_is_called_by_its_file(tmp_path: Path) -> None:
+    rows = "".join(f"{step},{step}.0,{loss(step)},2025-01-15 10:00:{step:02d}+00:00\n" for step in STEPS)
+    (tmp_path / "loss.csv").write_text(",step,value,timestamp\n" + rows)
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].values.tolist() == [loss(step) for step in STEPS]
