@@ -329,11 +329,12 @@ def _is_table(text: bytes) -> bool:
 def _is_aligned(text: bytes) -> bool:
     """Whether a file of any name begins with names of a training's columns over numbers, blanks between."""
     header, _, rest = text.lstrip(b"\xef\xbb\xbf\r\n").partition(b"\n")
-    names, row = header[:4096].lstrip(b"# ").split(), rest[:8192].partition(b"\n")[0].split()
+    header = header[:4096].strip(b"# \t\r")
+    names, row = header.split(), rest[:8192].partition(b"\n")[0].split()
     return (
         2 <= len(names) == len(row)
         and _TABLE_METRIC.search(header) is not None
-        and _TABLE_STEP.search(header.strip()) is not None
+        and _TABLE_STEP.search(header) is not None
         and all(_WHOLE_NUMBER.fullmatch(field) for field in row)
     )
 
