@@ -89,8 +89,10 @@ DEATHS: Final[tuple[Rule, ...]] = (
     # What launchers say of their workers.
     rule(
         _K.ERROR,
-        "mpi_abort|one or more processes exited|bad termination|1 process returned|error_file: /|with exit code",
+        "mpi_abort|one or more processes exited|bad termination|1 process returned|error_file: /|with exit code"
+        "|exit status |make: ***|make[|exited with code",
         r"^MPI_ABORT was invoked\b|one or more processes exited with non-zero|\bBAD TERMINATION OF ONE\b"
+        r"|^exit status [1-9]\d{0,2}\s*$|^make(?:\[\d+\])?: \*\*\* \[.{1,200}\] Error [1-9]"
         r"|but 1 process returned\s*$|\berror_file: /\S|\b(?:finished|terminated) with exit code [1-9]",
         teardown=True,
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trainmon.tails.death_rules import DEATHS, EXCEPTION_TOKENS, WENT_ON
 from trainmon.tails.hardware_rules import HARDWARE
+from trainmon.tails.last_words import TOKENS as LAST_WORDS
 from trainmon.tails.record import NoteKind
 from trainmon.tails.rule import Rule
 from trainmon.tails.rule import rule as _rule
@@ -59,11 +60,11 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.CUDA_OOM,
-        "out of memory|outofmemory|resource_exhausted",
+        "out of memory|outofmemory|resource_exhausted|triton error",
         r"^(?:\w{1,40}\.){0,6}OutOfMemoryError(?:: (?=\S+ )|:?\s*$)|(?<=\S )(?:\w{1,40}\.){0,6}OutOfMemoryError: \S"
         r"|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
         rf"|RESOURCE_EXHAUSTED: {_up_to('resource_exhausted', 300)}(?:out of memory|allocat)"
-        r"|Out of memory error on [A-Z]PU",
+        r"|Out of memory error on [A-Z]PU|\bTriton Error \[\w{1,8}\]: out of memory",
         unless=rf"{WENT_ON.pattern}"
         r"|\b(?:if|avoid\w{0,4}|prevent\w{0,4}|in case of|to (?:reduce|fix|handle)|when)\b.{0,80}\bout of memory",
     ),
@@ -117,7 +118,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.SIGKILL,
         "sigkill|signal 9|killed|signal: 9",
-        r"Signal 9 \(SIGKILL\)|received SIGKILL|^(?:\S+: line \d+:\s+\d+ )?Killed\b|task \d+.*: Killed|got signal: 9\b",
+        r"Signal 9 \(SIGKILL\)|received SIGKILL|^(?:\S+: line \d+:\s+\d+ )?Killed\b"
+        r"|tasks? \d[\d,-]*.*: Killed|got signal: 9\b",
     ),
     _rule(
         _K.ERROR,
@@ -128,7 +130,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         _K.ERROR, "uncaught ex|unhandled ex", r"\b(?:uncaught|unhandled) exception\b(?! (?:handler|hook|filter|policy))"
     ),
-    _rule(_K.ERROR, "panicked at", r"\bthread '[^']{1,80}' panicked at\b"),
+    _rule(_K.ERROR, "panicked at|panic: ", r"\bthread '[^']{1,80}' panicked at\b|^panic: \S"),
+    _rule(_K.ERROR, 'errormessage "', r'^ErrorMessage "\S'),  # SageMaker's toolkit
     _rule(_K.ERROR, "what():", r"^\s{0,8}what\(\): {1,4}\S"),  # of a C++ exception that nobody caught
     _rule(
         _K.ERROR,  # glibc's last words, and assert's
@@ -244,7 +247,7 @@ TOKENS: tuple[bytes, ...] = tuple(
             b"traceback (most",
             b"ray.exceptions.",
             b"exception ignored",
-            *(token.encode() for token in EXCEPTION_TOKENS),
+            *(token.encode() for token in (*EXCEPTION_TOKENS, *LAST_WORDS)),
             *(t.encode() for rule in RULES for t in rule.tokens),
         ]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from trainmon.tails.death_rules import CAUGHT, EXCEPTION, EXCEPTION_TOKENS, WENT_ON
+from trainmon.tails.last_words import LastWords
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.logpane import MILD
 from trainmon.tails.note_rules import RULES, TOKENS
@@ -51,6 +52,7 @@ class NoteScanner:
         self.source = source
         self.line_before = b""
         self._traces = Tracebacks()
+        self._last_words = LastWords(source)
         self._newest: dict[NoteKind, tuple[float | None, int]] = {}
 
     @property
@@ -95,7 +97,20 @@ class NoteScanner:
             notes.append(
                 Note(self.source, line_no, offset, _K.ERROR, words, step, prefix.time, prefix.time_kind, teardown)
             )
-        return notes
+        return self._with_last_words(notes, text, prefix, line_no, offset, step)
+
+    def _with_last_words(
+        self, notes: list[Note], text: str, prefix: Prefix, line_no: int, offset: int, step: float | None
+    ) -> list[Note]:
+        """`notes`, and before an end that names no cause what was last said to be an error."""
+        ends = [note for note in notes if note.kind in _ENDS]
+        if not ends:
+            if not notes and not self.is_open:
+                self._last_words.hear(text, prefix, line_no, offset, step)
+            return notes
+        said = self._last_words.before(line_no, step) if all(note.teardown for note in ends) else None
+        self._last_words.forget()
+        return [said, *notes] if said is not None else notes
 
     def _note(
         self, rule: Rule, text: str, at: int, prefix: Prefix, line_no: int, offset: int, step: float | None

@@ -55,7 +55,8 @@ _PREFIX = lazy(
     rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"
     rf"|\[?(?P<compact>{_COMPACT})\]?(?=[\s\[]|$)"
     rf"|\[?(?P<clock>{_CLOCK})\]?(?=\s|$)"
-    rf"|\[?(?P<glog>[DIWEF](?:20\d\d)?\d{{3,4}} \d\d:\d\d:\d\d(?:\.\d+)?)\s+(?:\d+\s+)?(?:[\w.]+\s+)?[\w./+-]+:\d+\]"  # glog
+    rf"|\[?(?P<glog>[DIWEF](?:20\d\d)?\d{{3,4}} \d\d:\d\d:\d\d(?:\.\d+)?)\s+(?:\d+\s+)?(?:[\w.]+\s+)?"  # glog
+    r"[\w./+-]+:\d+\]"
     rf"|\[{_LEVEL}\|[\w./-]+\.py:\d+\]\s+(?P<hf>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) >>"
     rf"|\[{_LEVEL}\|(?P<hf2>{_NAIVE})\]\s+[\w./-]+:\d+ >>"  # [INFO|2024-11-26 23:01:20] logging.py:157 >>
     rf"|\[NeMo {_LEVEL} (?P<nemo>{_NAIVE}) [\w.]+:\d+\]"
@@ -123,8 +124,8 @@ _LONGEST = 400  # characters that all the parts together may have
 class Prefix:
     """What was before the words. `time` is seconds since the epoch for a zoned stamp (kind ABSOLUTE), else seconds
     on the log's own calendar (NAIVE). `at` is where the words begin. `rank` is a launcher's label, "" without one.
-    `is_warning`: the logger says that the program went on; `is_fatal`: that it ends here. `is_bare`: the rank is a
-    number and a colon alone (srun's label), which could as well be a step.
+    `is_warning`: the logger says that the program went on; `is_error`: that something failed; `is_fatal`: that it ends
+    here. `is_bare`: the rank is a number and a colon alone (srun's label), which could as well be a step.
     """
 
     at: int = 0
@@ -135,6 +136,7 @@ class Prefix:
     is_warning: bool = False
     is_bare: bool = False
     is_fatal: bool = False
+    is_error: bool = False
 
 
 NO_PREFIX = Prefix()
@@ -155,7 +157,7 @@ def read_prefix(text: str) -> Prefix:
     rank = ""
     time: float | None = None
     kind = TimeKind.NONE
-    is_clock = is_warning = is_bare = is_fatal = False
+    is_clock = is_warning = is_bare = is_fatal = is_error = False
     match = _SRUN.match(text)
     if match is not None:
         rank, at, is_bare = match.group(1), match.end(), True
@@ -189,9 +191,11 @@ def read_prefix(text: str) -> Prefix:
         elif name in _LEVEL_GROUPS:
             is_warning = is_warning or said[:1] in ("W", "w")
             is_fatal = is_fatal or said[:1] == "F"
+            is_error = is_error or said[:1] in _ERROR_LETTERS
         elif name == "names":  # of the logger and, before or behind it, of the level
             is_warning = is_warning or "WARN" in said
             is_fatal = is_fatal or "FATAL" in said
+            is_error = is_error or "ERROR" in said or "CRITICAL" in said
         if name in _TIME_GROUPS and kind is not TimeKind.ABSOLUTE and (kind is TimeKind.NONE or name == "zoned"):
             stamp = _time_of(name, said)
             if stamp is not None:
@@ -208,7 +212,7 @@ def read_prefix(text: str) -> Prefix:
             at = match.end()
         while text[at : at + 1] in (" ", "\t") and text[at + 1 : at + 2] not in (" ", "\t"):
             at += 1
-    return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare, is_fatal) if at else NO_PREFIX
+    return Prefix(at, rank, time, kind, is_clock, is_warning, is_bare, is_fatal, is_error) if at else NO_PREFIX
 
 
 def dated(prefix: Prefix, other: Prefix) -> Prefix:
@@ -223,6 +227,7 @@ def _rank_of(who: re.Match[str]) -> str:
     return who["rank"] or (str(int(worker.group(1))) if worker is not None else "")
 
 
+_ERROR_LETTERS = frozenset("ECec")  # ERROR, CRITICAL
 _LEVEL_STARTS = frozenset({"DEBU", "INFO", "WARN", "ERRO", "CRIT", "FATA", "NOTI", "SUCC", "TRAC"})
 _DATE_STARTS = frozenset(
     {

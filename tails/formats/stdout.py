@@ -149,7 +149,7 @@ class Stdout(LineFormat):
                 together.append((of_any_width[0], raw, offset, line_no, of_any_width[1]))
             elif known is not None and known.bulk is not None:
                 together.append((known, raw, offset, line_no, None))
-            elif outline not in dull or self._busy:
+            elif self._busy or not (outline in dull or self._known.is_muted(raw, outline)):
                 if together:
                     self._read_together(together)
                     together = []
@@ -367,7 +367,7 @@ class Stdout(LineFormat):
         if template is not None:
             template.was_heard = True
         may_speak = template is None or template.speaks or is_first
-        is_telling = bool(interest & NOTES) or line.prefix.is_fatal
+        is_telling = bool(interest & NOTES) or line.prefix.is_fatal or line.prefix.is_error
         is_wordy = self._notes.is_open or (may_speak and not is_bar_alone and is_telling)
         if is_wordy:
             for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):

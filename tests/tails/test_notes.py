@@ -279,3 +279,42 @@ def test_a_remote_workers_error_is_told_by_its_own_exception() -> None:
         '  File "worker.py", line 3, in step\n    check(batch)\nValueError: prompt too long\n'
     )
     assert [(note.kind.value, note.text) for note in parsed.notes] == [("traceback", "ValueError: prompt too long")]
+
+
+STEPS = "".join(f"step {at} loss {3 - at / 9}\n" for at in range(1, 6))
+
+
+def roots(text: str) -> list[str]:
+    return [note.text for note in read(text).notes if note.kind.value == "error" and not note.teardown]
+
+
+@pytest.mark.parametrize(
+    ("said", "end"),
+    [
+        ("error: cannot read the index of shard 12: permission denied", "exit status 1"),
+        (
+            "2025-06-01 10:00:00 ERROR data.py:12 shard 12 has no index",
+            "srun: error: n3: task 3: Exited with exit code 1",
+        ),
+        ("fatal: not a checkpoint folder: /ckpt/9", "make: *** [Makefile:12: train] Error 1"),
+        ("[2025-06-01 10:00:00,123] [ERROR] [data] - shard 12 has no index", "process exited with code 1"),
+    ],
+)
+def test_what_was_said_before_a_launcher_s_exit_code_is_the_cause(said: str, end: str) -> None:
+    assert [said.endswith(root) for root in roots(f"{STEPS}{said}\n{end}\n")] == [True]
+    assert roots(f"{STEPS}{said}\nstep 6 loss 2.0\n{end}\n") == []  # it went on
+    assert roots(f"{STEPS}{said}\n") == []  # and no end at all
+    assert roots(f"{STEPS}{said}\nRuntimeError: no\n{end}\n") == ["RuntimeError: no"]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("srun: error: n1: tasks 0-7: Killed", "sigkill"),
+        ("torch._inductor.exc.InductorError: RuntimeError: Triton Error [CUDA]: out of memory", "cuda_oom"),
+        ('ErrorMessage "RuntimeError: shapes do not fit"', "error"),
+        ("panic: runtime error: index out of range", "error"),
+    ],
+)
+def test_more_words_for_an_end(said: str, kind: str) -> None:
+    assert kinds(read(STEPS + said + "\n"), teardown=False) == [kind]
