@@ -125,6 +125,12 @@ class _Group(click.Group):
             sys.exit(130)
         except OSError as error:
             _end(Trouble(f"{error.filename or 'standard output'}: {error.strerror or error}"), words)
+        except (MemoryError, SystemError):  # SystemError: C code that was refused memory and did not say so
+            _end(Trouble("out of memory; give it more (ulimit -v, the limit of the job) or name fewer logs"), words)
+        except ImportError as error:
+            why = (str(error).strip().splitlines() or ["no reason given"])[-1]
+            advice = "install it anew, or give it more memory (ulimit -v, the limit of the job)"
+            _end(Trouble(f"a part of it cannot be loaded ({why}); {advice}"), words)
         except Exception as error:  # the top of the program: nothing is a traceback, and 1 would mean a FAIL
             _end(Trouble(f"internal error, please report it: {type(error).__name__}: {error}"), words)
 

@@ -186,6 +186,21 @@ def test_more_runs_than_descriptors(logs: Path, tmp_path: Path) -> None:
             assert (ended["event"], len(ended["verdicts"])) == ("end", 91)
 
 
+@pytest.mark.parametrize("mib", [64, 90, 100, 105, 110, 115, 120])
+def test_hardly_any_memory_is_one_line_that_says_so(logs: Path, tmp_path: Path, mib: int) -> None:
+    """Where OpenBLAS itself gives up as it is loaded, it says so and ends the process: nobody is asked before."""
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+
+    made = run(logs, tmp_path, "check", "good.jsonl", "--no-history", limits=limits)
+    if made.returncode == 0 or "OpenBLAS" in made.stderr:
+        return
+    assert (made.returncode, made.stdout, len(made.stderr.splitlines())) == (2, "", 1), made
+    assert "memory" in made.stderr
+    assert "internal error" not in made.stderr
+
+
 def test_too_little_memory_is_one_line_or_a_verdict(logs: Path, tmp_path: Path) -> None:
     rows = ",\n".join(f'{{"step": {n}, "loss": 2.5, "words": "{400 * "x"}"}}' for n in range(50_000))
     (logs / "trainer_state.json").write_text('{"log_history": [' + rows + "]}")
