@@ -7,16 +7,21 @@ come again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.places import Outlines
 from trainmon.tails.formats.sink import Sink
+from trainmon.tails.formats.template import Template
 from trainmon.tails.formats.wide import LONG
 from trainmon.tails.prefix import Prefix
 
 _HEAD = 16  # bytes of an outline by which a line is told to be worth a match
 _MOST = 256
+_MOST_MUTED = 16
+
+_Muted = tuple[bytes, Callable[[bytes, int], re.Match[bytes] | None]]  # what lines begin with, and how they go on
 
 
 class KnownLines:
@@ -26,6 +31,7 @@ class KnownLines:
         self._sink = sink
         self._outlines = outlines
         self._heads: set[bytes] = set()
+        self._muted: list[_Muted] = []  # of lines that give nothing any more
 
     def add(self, outline: bytes) -> None:
         """Hears that a line of `outline` was of a known shape."""
@@ -39,6 +45,8 @@ class KnownLines:
         """Reads a whole line, while nothing is open; False: it must be looked at. `prefix_of` reads its prefix."""
         if outline[:_HEAD] not in self._heads or len(raw) > LONG or not raw.isascii() or b"\0" in raw or b"\x1b" in raw:
             return False
+        if self.is_muted(raw, outline):
+            return True
         text = raw.decode("ascii")
         prefix = prefix_of(text, line_no)
         words = text[prefix.at :]
@@ -48,6 +56,18 @@ class KnownLines:
         template, groups = found
         if template.speaks or not template.was_heard:
             return False
+        if self._sink.is_muted(template):
+            self._mute(outline[: prefix.at], template)
+            return True
         self._sink.emit(template.reading(groups), Line(words, offset, line_no, prefix))
         self._outlines.learn(outline, raw, prefix.at, template)
         return True
+
+    def is_muted(self, raw: bytes, outline: bytes) -> bool:
+        """Whether a line is known to give nothing any more."""
+        return any(outline.startswith(begin) and fullmatch(raw, len(begin)) for begin, fullmatch in self._muted)
+
+    def _mute(self, begin: bytes, template: Template) -> None:
+        """Knows lines of `template` behind prefixes like `begin` without a look at what either says."""
+        self._muted.insert(0, (begin, re.compile(template.regex.pattern.encode()).fullmatch))
+        del self._muted[_MOST_MUTED:]

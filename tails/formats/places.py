@@ -37,10 +37,12 @@ _Cut = Callable[[bytes], Sequence[bytes]]
 class Bulk:
     """What is needed to read many lines at once. `trains`: whether they tell of training.
 
-    `heads`: the step, and the total if there is one, in lines of one outline.
+    `heads`: the step, and the total, epoch and epochs that there are, in lines of one outline; `slots` says which of
+    these four each is.
     """
 
     heads: list[NumberAt]
+    slots: list[int]
     prefix: PrefixTimes | None
     trains: bool
 
@@ -185,17 +187,12 @@ class Outlines:
     ) -> Bulk | None:
         """How to read many lines at once; None where one line's step depends on others, or is no plain number."""
         shape, groups = template.shape, template.head_groups
-        if (
-            not template.keys
-            or shape.step is None
-            or shape.epoch is not None
-            or shape.epochs is not None
-            or shape.rank is not None
-            or shape.secondary
-        ):
+        if not template.keys or shape.step is None or shape.rank is not None or shape.secondary:
             return None
         numbers = [NumberAt(outline, *spans[group]) for group in groups]
-        if len(numbers) != 1 + (shape.total is not None) or not all(number.is_plain for number in numbers):
+        told = (shape.step, shape.total, shape.epoch, shape.epochs)
+        slots = [slot for slot, span in enumerate(told) if span is not None]
+        if len(numbers) != len(slots) or not all(number.is_plain for number in numbers):
             return None
         prefix = None
         if at:
@@ -207,7 +204,7 @@ class Outlines:
             prefix = self._prefixes[place]
             if prefix is None:
                 return None
-        return Bulk(numbers, prefix, any(map(is_training_key, template.keys)))
+        return Bulk(numbers, slots, prefix, any(map(is_training_key, template.keys)))
 
 
 def _is_told(text: str, at: int, spans: tuple[tuple[int, int], ...]) -> bool:

@@ -125,8 +125,9 @@ class Sink:
         before = self._last
         counts: dict[str, int] = {}
         newest: Known | None = None
-        for line, step, total, time, prefix, values in zip(
-            lines, read.steps, read.totals, read.times, read.prefixes, read.values, strict=True
+        for line, step, total, epoch, epochs, time, prefix, values in zip(
+            *(lines, read.steps, read.totals, read.epochs, read.all_epochs, read.times, read.prefixes, read.values),
+            strict=True,
         ):
             known, _, offset, line_no, _ = line
             if newest is None or known is not newest[0]:  # what follows from how a line is read is looked up once
@@ -137,6 +138,8 @@ class Sink:
                 if not self._has_primary and known.bulk is not None and known.bulk.trains:
                     self._has_primary = True
                     self._held.clear()
+            if epoch == epoch:
+                step = self._step_in(epoch, total, step)
             last, before = before, (step, values)
             if last is not None and last[0] == step and is_same(last[1], values):
                 continue
@@ -146,10 +149,8 @@ class Sink:
                 self.step = step
                 if own_key:
                     self.step_key = own_key
-            if total == total and (whole := self.heading.whole(total)) is not None and whole != self._newest_total:
-                self._newest_total = whole
-                if whole > 0:
-                    self.fact("total_steps", whole, line_no)
+            if total == total:
+                self._total(total, epoch, epochs, own_key, line_no)
             kind = prefix.time_kind
             if time == time:
                 time, kind = self._dated(time, kind, prefix)
@@ -194,6 +195,10 @@ class Sink:
         if len(self._held) >= _HELD_SECONDARIES:
             self.release()
 
+    def is_muted(self, template: Template) -> bool:
+        """Whether lines of `template` give nothing any more: a second account of what others tell."""
+        return template.shape.secondary and self._has_primary and not any(map(says_eval, template.keys))
+
     def release(self) -> None:
         """Gives the secondary readings that are held."""
         held, self._held = self._held, []
@@ -213,7 +218,9 @@ class Sink:
                 values = {f"{key}{{rank={line.prefix.rank}}}": value for key, value in values.items()}
             else:
                 self.step, self.step_key = step, reading.step_key or self.step_key
-            self._total(reading, line)
+            if reading.total is not None:
+                epoch, epochs = (math.nan if one is None else one for one in (reading.epoch, reading.epochs))
+                self._total(reading.total, epoch, epochs, reading.step_key, line.line_no)
             values = self.heading.on_top(values, step, before) if self.heading.is_open else values
         elif line.prefix.rank and self._is_echo(line.prefix.rank, values):
             values = {f"{key}{{rank={line.prefix.rank}}}": value for key, value in values.items()}
@@ -242,30 +249,32 @@ class Sink:
             return None
         if reading.epoch is None:
             return step
-        if reading.total is None:
-            return self._in_epoch.step(reading.epoch, step)
+        return self._step_in(reading.epoch, math.nan if reading.total is None else reading.total, step)
+
+    def _step_in(self, epoch: float, total: float, step: float) -> float:
+        """The step at the place `step` of `epoch`; `total` is NaN where it is not told how many an epoch has."""
+        if total != total:
+            return self._in_epoch.step(epoch, step)
         if self.epoch_base is None:
-            self.epoch_base = 0.0 if reading.epoch < 1 else 1.0
-        return max(0.0, reading.epoch - self.epoch_base) * reading.total + step
+            self.epoch_base = 0.0 if epoch < 1 else 1.0
+        return max(0.0, epoch - self.epoch_base) * total + step
 
     def _is_duplicate(self, step: float, values: Mapping[str, float | None]) -> bool:
         """Whether the record is word for word the one before it (a log printed by two loggers)."""
         last, self._last = self._last, (step, values)
         return last is not None and last[0] == step and is_same(last[1], values)
 
-    def _total(self, reading: Reading, line: Line) -> None:
-        total = reading.total
-        if total is None or (reading.epoch is not None and reading.epochs is None):
-            return
-        if reading.epoch is not None:
-            whole: float | None = total * (reading.epochs or 1.0)
+    def _total(self, total: float, epoch: float, epochs: float, step_key: str, line_no: int) -> None:
+        """Takes the number behind the slash of a step. `epoch`, `epochs`: NaN where the line does not tell them."""
+        if epoch == epoch:
+            whole = total * (epochs or 1.0) if epochs == epochs else None
         else:
-            whole = total if reading.step_key == "epoch" else self.heading.whole(total)
+            whole = total if step_key == "epoch" else self.heading.whole(total)
         if whole is None or whole == self._newest_total:
             return
         self._newest_total = whole
         if whole > 0:
-            self.fact("total_steps", whole, line.line_no)
+            self.fact("total_steps", whole, line_no)
 
     def _time(self, reading: Reading, line: Line) -> tuple[float | None, TimeKind]:
         """When a record was written, by one clock a file: a bar's seconds and the calendar's are years apart."""

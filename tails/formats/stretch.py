@@ -18,15 +18,19 @@ from trainmon.tails.record import FloatArray
 Known = tuple[Places | AnyWidth, bytes, int, int, list[float] | None]
 _NAN = float("nan")
 _FEW = 32
+_SLOTS = 4  # step, total, epoch, epochs
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Stretch:
-    """(n,) lines: their steps, totals and times (NaN without), prefixes (which hold no time), and metrics."""
+    """(n,) lines: their steps, totals, epochs, how many of these in all, and times (NaN without); prefixes, which hold
+    no time; and metrics. A step is its place in the epoch where that is told."""
 
     steps: list[float]
     totals: list[float]
+    epochs: list[float]
+    all_epochs: list[float]
     times: list[float]
     prefixes: list[Prefix]
     values: list[RawValues] | list[RowValues] | list[RawValues | RowValues]
@@ -49,6 +53,8 @@ def stretch_of(lines: list[Known]) -> Stretch | None:
     return Stretch(
         _ordered([one for part in parts for one in part.steps], order),
         _ordered([one for part in parts for one in part.totals], order),
+        _ordered([one for part in parts for one in part.epochs], order),
+        _ordered([one for part in parts for one in part.all_epochs], order),
         _ordered([one for part in parts for one in part.times], order),
         _ordered([one for part in parts for one in part.prefixes], order),
         _ordered([one for part in parts for one in part.values], order),
@@ -99,8 +105,11 @@ def _read(known: Places | AnyWidth, lines: list[Known]) -> Stretch | None:
     begun = _prefixes(bulk, raws)
     if begun is None:
         return None
-    totals = heads[:, 1].tolist() if len(bulk.heads) > 1 else [_NAN] * len(raws)
-    return Stretch(heads[:, 0].tolist(), totals, begun[1], begun[0], values)
+    told = [[_NAN] * len(raws)] * _SLOTS
+    for column, slot in enumerate(bulk.slots):
+        told[slot] = heads[:, column].tolist()
+    steps, totals, epochs, all_epochs = told
+    return Stretch(steps, totals, epochs, all_epochs, begun[1], begun[0], values)
 
 
 def _prefixes(bulk: Bulk, raws: list[bytes]) -> tuple[list[Prefix], list[float]] | None:

@@ -39,6 +39,11 @@ BODIES = (
     "step {step} | loss: {loss:.4f} | lr {lr:.2e} | tok/s {wide:.1f}",
     "step={step} loss={signed:.3f} acc={grad:.17f}",
     "step: {step}/9000 loss: {odd} grad_norm: {wide}",
+    "Train: [{epoch}/40][{place}/50] loss {loss:.4f} ({grad:.4f}) lr {lr:.2e}",
+    "Epoch:[{epoch}/40]({place}/50), loss: {loss:.4f}, lr: {lr}",
+    "epoch={epoch} step={place} loss={loss} lr={lr}",
+    "step={step}, skipped={n}, lr=[{lr}, {lr}], mom=[[0.9, 0.95], [0.9, 0.95]]",
+    "epoch={epoch}/micro_step={step}/global_step={step}, RunningAvgSamplesPerSec={wide}, MemAllocated=1.75GB",
 )
 
 
@@ -58,6 +63,8 @@ def log(seed: int, count: int, prefixes: list[str], bodies: list[str], ranks: in
             "ms": rng.randrange(1000),
             "unix": 1_700_000_000 + second,
             "step": step,
+            "epoch": step // 50,
+            "place": step % 50,
             "loss": 2 + rng.random(),
             "grad": rng.lognormvariate(0, 2),
             "n": rng.choice([3, 44, 555]),
@@ -106,11 +113,11 @@ def read(data: bytes, lines_at_once: int) -> tuple[list[str], str]:
     return rows([*parts, reader.finish()]), reader.label
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 1 << 20),
     prefixes=st.lists(st.sampled_from(PREFIXES), min_size=1, max_size=2),
-    bodies=st.lists(st.sampled_from(BODIES), min_size=1, max_size=2),
+    bodies=st.lists(st.sampled_from(BODIES), min_size=1, max_size=3),
     ranks=st.sampled_from([1, 3]),
     at_once=st.sampled_from([9, 50, 400]),
 )
