@@ -20,6 +20,7 @@ from trainmon.tails.scan import HYDRA, Folder, Found, Scan
 from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.starts import starts_of
 from trainmon.tails.target import Target, TargetError, TargetKind, parse
+from trainmon.tails.unpack import packing_of
 
 STDIN = Path("-")
 MAX_MATCHES = 10_000
@@ -301,7 +302,8 @@ class _Search:
 
     def _named(self, path: str) -> Group:
         """A file that is named is a run of its own, also before it exists; settings beside it belong to it."""
-        look = look_at_name(os.path.basename(path)) or Look("stdout", Doubt.NONE)  # noqa: PTH119
+        name = os.path.basename(path)  # noqa: PTH119
+        look = look_at_name(name.rpartition(".")[0] if packing_of(name) else name) or Look("stdout", Doubt.NONE)
         if look.role in ("config", "rank", "log"):
             look = Look("stdout", Doubt.NONE)
         return Group(str(self.cwd / path), [Found(str(self.cwd / path), look), *self._settings_beside(path)])

@@ -113,9 +113,13 @@ class DocumentReader:
             if status.st_size > MAX_DOCUMENT_BYTES:
                 self.problem = f"{show(self.path)}: a document of over 1 GiB; log lines of JSON (JSONL) instead"
                 return None
-            return _read_whole(fd)
+            return self._content(fd)
         finally:
             close(fd)
+
+    def _content(self, fd: int) -> bytes:
+        """All that the open file holds."""
+        return _read_whole(fd)
 
     def _say_broken(self, now: float) -> None:
         if self.size > MAX_DOCUMENT_BYTES:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -18,6 +17,7 @@ from trainmon.tails.content import HEAD_BYTES, RECENT_S, TAIL_BYTES, Print, read
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.opening import close, open_regular
 from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tails.unpack import UnpackError, packing_of, unpacker
 
 MAX_PARTS = 100
 MAX_UNPACKED_BYTES = 16 << 30  # of one packed part: what is more is no log but a bomb
@@ -103,11 +103,12 @@ class PartReader:
 
     def __init__(self, part: Part) -> None:
         self.part = part
+        self._packing = packing_of(part.path)
         self._fd, status = open_regular(part.path)
         self.identity = (status.st_dev, status.st_ino)
         self.size = self._disk_bytes = status.st_size
         self.rewind()
-        if part.is_packed:
+        if self._packing == "gz" and part.is_packed:
             last = read_at(self._fd, max(status.st_size - 4, 0), 4)
             self.size = int.from_bytes(last, "little")  # of the last member, modulo 4 GiB: a guess for the progress
 
@@ -131,7 +132,7 @@ class PartReader:
         self.problem = ""
         self.offset = 0
         self._packed_offset = 0
-        self._unpacker = zlib.decompressobj(wbits=31)
+        self._unpacker = unpacker(self._packing)
         self._packed = b""
         self._is_ended = False
         self._head = self._tail = b""
@@ -178,21 +179,20 @@ class PartReader:
 
     def _unpacked(self, budget: int) -> bytes:
         while not self._is_ended:
-            if not self._packed:
+            if not self._packed and not self._unpacker.holds:
                 self._packed = os.pread(self._fd, _PACKED_PIECE_BYTES, self._packed_offset)
                 self._packed_offset += len(self._packed)
                 if not self._packed:
-                    return self._end("" if self._unpacker.eof else "ends in the midst of its packed data")
-            if self._unpacker.eof:
+                    return self._end("" if self._unpacker.is_ended else "ends in the midst of its packed data")
+            if self._unpacker.is_ended:
                 self._packed = self._packed.lstrip(b"\0")  # padding between members
                 if not self._packed:
                     continue
-                self._unpacker = zlib.decompressobj(wbits=31)
+                self._unpacker = unpacker(self._packing)
             try:
-                data = self._unpacker.decompress(self._packed, budget)
-            except zlib.error:
+                data, self._packed = self._unpacker.take(self._packed, budget)
+            except UnpackError:
                 return self._end("its packed data are damaged")
-            self._packed = self._unpacker.unused_data if self._unpacker.eof else self._unpacker.unconsumed_tail
             if self.offset + len(data) > MAX_UNPACKED_BYTES:
                 return self._end(f"unpacks to over {MAX_UNPACKED_BYTES >> 30} GiB")
             if data:

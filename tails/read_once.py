@@ -17,6 +17,7 @@ from trainmon.tails.record import Parsed
 from trainmon.tails.stdin_items import stdin_items
 from trainmon.tails.stdin_source import StdinTail
 from trainmon.tails.tail import Tail, TailUpdate
+from trainmon.tails.unpack import packing_of
 
 _LARGE_BYTES = 4 << 20
 
@@ -79,4 +80,8 @@ def open_source(file: RunFile, clock: Clock, detect: Detect, *, must_reopen: boo
         return open_once(file.remote, file.role, clock, detect)
     if file.role == "config":
         return ConfigFile(file.path)
+    if packing_of(file.path.name):
+        from trainmon.tails.packed import PackedTail  # for those who have such files
+
+        return PackedTail(file.path, clock=clock, detect=detect)
     return Tail(file.path, clock=clock, detect=detect, must_reopen=must_reopen)

@@ -7,16 +7,17 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Protocol
 
 from trainmon.tails.formats.config_facts import is_fact_name
 from trainmon.tails.fstype import Mount, read_mounts
 from trainmon.tails.lazy_pattern import lazy
-from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log, unpacker_of
+from trainmon.tails.looks import Doubt, Look, look_at_name, looks_like_log, numbered_name, unpacker_of
 from trainmon.tails.opening import explain, show
 from trainmon.tails.probe import silence, silent_mount
 from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tails.unpack import packing_of
 
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
@@ -247,7 +248,11 @@ class Scan:
                 self._add(folder, entry, look, identity[0], doubtful)
         self._settle(folder, doubtful)
         if not folder.files:  # else they are older parts of what lies here
-            self.packed += [entry.path for entry in entries if unpacker_of(entry.name)]
+            packed = [entry for entry in entries if unpacker_of(entry.name)]
+            if packed and isinstance(self.places, LocalPlaces):
+                folder.files += _packed_logs(packed)
+            if not folder.files:
+                self.packed += [entry.path for entry in packed]
         folder.files.sort(key=lambda found: found.path)
 
     def _is_silent(self, entry: Child) -> bool:
@@ -332,6 +337,20 @@ class Scan:
         if look.doubt is Doubt.NONE or self.places.shows_training([found]):
             self._known.add(key)
             folder.files.append(found)
+
+
+def _packed_logs(entries: list[Child]) -> list[Found]:
+    """The packed files that are logs by what they unpack to; none where the first of many are none."""
+    from trainmon.tails.packed import shows_training  # for those who have such files
+
+    found: list[Found] = []
+    for place, entry in enumerate(entries):
+        look = look_at_name(entry.name.rpartition(".")[0]) if packing_of(entry.name) and entry.is_file() else None
+        if look is not None and not numbered_name(entry.name.rpartition(".")[0]) and shows_training(entry.path, look):
+            found.append(Found(entry.path, replace(look, is_state=False)))
+        if place >= _TRIED and not found:
+            break
+    return found
 
 
 def _is_store_below(path: str, name: str, places: Places) -> bool:
