@@ -43,15 +43,20 @@ _BAR = re.compile(r"\s{0,8}[|│]\s{1,4}[A-Za-z_∇]")
 _BEFORE_LAST = re.compile(r"\d\s?/\s{0,12}$")
 _BEFORE_VALUE = re.compile(r"[A-Za-z_)\]%]['\"]?(?:\s{0,12}[:=]\s{0,40}|\s{1,40})$")
 _OPEN_UNIT = re.compile(r"\d ?(?:[KMGT]i?|m|to?k?)$|(?P<e>\d[eE][-+]?)$|(?P<bracket>[\w%]\($)")
+_OPENED = re.compile(r"[\[(]\s{0,12}$")  # before the place in brackets, [  10/500]
+_PLACE = re.compile(r"\s{0,12}\d{1,12}\s{0,8}[/\])]")
+_IN_WORD = re.compile(r"\w=(?:[A-Za-z]\w{0,30})?$")  # in a value that is a word, split=tra
+_REST_OF_WORD = re.compile(r"(?:[a-z\d]\w{0,30})?,? [A-Za-z_][\w/.-]{0,60}=")
+_DASHED = re.compile(r"\d(?: - \0| -\0 | \0- |\0 - )[A-Za-z_][\w/.()@-]{0,80}:[-+.\dnNi]")  # step:1 - |loss:2.5
 _BETWEEN = re.compile(r"[\w.%)\]](?:\s?[|,;]\s{0,4}| {1,4})$")
 _IN_KEY = re.compile(
-    r"[\d%)\]a-z][|,;\s-]{1,12}(?:[A-Za-z](?:[\w /.()-]{0,60}?[\w/()-])?|['\"](?:[A-Za-z_][\w /.()-]{0,60})?['\"]?)$"
+    r"[\d%)\]a-z\"'][|,;\s-]{1,12}(?:[A-Za-z](?:[\w /.()-]{0,60}?[\w/()-])?|['\"](?:[A-Za-z_][\w /.()-]{0,60})?['\"]?)$"
 )
 # How one begins that goes on: with a value, the rest of a number, what parts two pairs, a pair, the rest of a key.
 _VALUE = re.compile(r"\s{0,40}(?:[-+]?\.?\d|[-+]?(?:nan|inf)\b)", re.IGNORECASE)
 _REST = re.compile(
     r"\.?\d*(?:\.\d*)?(?:[eE]?[-+]?\d{1,4})?(?:%|[mµ]?s|[KMGT]i?B|[kKMGTB])?"
-    r"(?:\s?[|,;()%\]}]|\s{1,4}[A-Za-z_][\w /.()%-]{0,60}?(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\d]|$)"
+    r"(?:\s?[|,;()%\]}]| - [A-Za-z_]|\s{1,4}[A-Za-z_][\w /.()%-]{0,60}?(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\d]|$)"
 )
 _UNIT = re.compile(r"(?:[mµun]?s|%|[KMGT]i?B|[kKMGTB]|it/s|s/it|tok/s)(?=\s?[|,;(]|\s{1,4}[A-Za-z_]|$)")
 _ROW = re.compile(rb"(?:\s{2,40}[-+.\d][-+.\deE]{0,30}[a-z%]{0,2}){2,60}\s*")
@@ -64,7 +69,8 @@ _PARTED = re.compile(r"\s?[|,;)\]}]|\s?/\s{0,4}\d|\([\w/%]{1,12}\)\s?[:=]")
 _REST_OF_UNIT = re.compile(r"(?:i?B|s|ok(?:ens)?/s|k?/s)(?![\w/])")
 _PAIR = re.compile(r"\s{0,4}['\"]?(?P<key>[A-Za-z_][\w /.()%-]{0,60}?)['\"]?(?:\s?[:=]\s{0,12}|\s{1,12})[-+.\dnNi]")
 _REST_OF_KEY = re.compile(
-    r"(?P<key>[\w /.()%-]{0,60}?)['\"]?(?:\s?[:=]\s{0,12}|\s{1,12})(?:[-+.\dnNi]|$)|[a-z_]\w{0,20} ?(?:\(|\||:)"
+    r"(?P<key>[\w /.()%-]{0,60}?)['\"]?(?:\s?[:=]\s{0,12}|\s{1,12})(?:[-+.\dnNi]|$)"
+    r"|\w{0,20}=\w{1,40}[ ,]|[a-z_]\w{0,20} ?(?:\(|\||:)"
 )
 
 
@@ -239,6 +245,12 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
         return _STRONG
     if _BEFORE_LAST.search(head) is not None and _VALUE.match(tail) is not None:
         return _STRONG
+    if len(before) >= _NARROW and _DASHED.search(f"{head[-4:]}\0{tail}") is not None:
+        return _WEAK
+    if _OPENED.search(head) is not None and _PLACE.match(tail) is not None:
+        return _STRONG
+    if _IN_WORD.search(head) is not None and _REST_OF_WORD.match(tail) is not None:
+        return _WEAK
     if _IN_NUMBER.search(head) is not None:
         if _EXPONENT.match(tail) is not None and head[-1:].isdigit():
             return _STRONG

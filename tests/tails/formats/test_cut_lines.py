@@ -24,6 +24,18 @@ WORDS = (
     " grad_norm {norm:.4f}, learning_rate 1.000e-04, tokens 1234567"
 )
 PIPES = "step: {at} | loss: {loss:.4f} | grad norm: {norm:.3f} | lr: 1.0e-04 | tok/s: {samples}"
+DASHES = (
+    "step:{at} - actor/entropy:0.25 - actor/pg_loss:{loss:.12f} - actor/grad_norm:{norm:.12f} - actor/lr:1.0e-06"
+    " - critic/rewards/mean:0.4375 - response_length/mean:512.25 - timing_s/step:61.25"
+)
+WRITER = (
+    "I0302 11:00:{at:02d}.123456 140234567890123 logging_writer.py:48] [{at}] collection=train accuracy=0.5125,"
+    " grad_norm={norm:.4f}, learning_rate=0.0001, loss={loss:.6f}, steps_per_sec=4.25"
+)
+LOGFMT = (
+    'time="2025-03-02T11:00:{at:02d}Z" level=info msg="train step done" step={at} loss={loss:.4f}'
+    " grad_norm={norm:.4f} lr=1.00e-04 tokens={samples} seconds=3.25 mfu=0.4125"
+)
 JSON = '{{"step": {at}, "loss": {loss:.4f}, "grad_norm": {norm:.4f}, "lr": 1.0e-04}}'
 DICTS = "{{'loss': {loss:.4f}, 'grad_norm': {norm:.4f}, 'learning_rate': 1.0e-04, 'epoch': 0.{at:02d}}}"
 HEADING = "Loading the data of this run\nusing 8 GPUs\n"
@@ -51,7 +63,7 @@ def told_of(parsed: Parsed) -> list[tuple[Cell, Cell, dict[str, Cell]]]:
     return [(step, time, cells) for step, _, _, time, cells in rows(parsed)]
 
 
-@pytest.mark.parametrize("form", [MEGATRON, KEYS, WORDS])
+@pytest.mark.parametrize("form", [MEGATRON, KEYS, WORDS, DASHES, WRITER, LOGFMT])
 @pytest.mark.parametrize("width", [*range(70, 84), 100, 120, 132, 160])
 def test_pieces_are_the_records_they_were(form: str, width: int) -> None:
     whole = log(form)
