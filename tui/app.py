@@ -57,6 +57,7 @@ _KEY_FIRST_S = 0.03  # news wait so long, and again, while an answer to a key is
 _LATEST_S = 0.5  # but no longer than this
 _MOST_ASKED = 64  # files of a run that are asked after: ranks write together
 _AWAITED_S = 60.0  # what has not come by then is missing
+_WARM_S = 0.5  # after all is read other screens are built; what is new on this one is drawn first
 _STILL_S = 1.7  # a screen that was drawn so lately shows the ages nearly as they are
 
 
@@ -142,7 +143,7 @@ class TrainmonApp(OpeningApp):
         self._pace = Pace()
         self._live = source if isinstance(source, LiveSource) else None
         self._polled_s = self._shown_s = -self.frame_s
-        self._is_due = False
+        self._is_due = self._is_warm = False
         self.loading: tuple[float, str] | None = None
         self.register_theme(DARK_THEME)
         self.register_theme(LIGHT_THEME)
@@ -242,6 +243,7 @@ class TrainmonApp(OpeningApp):
             bar.tell()
         if isinstance(self.screen, MonitorScreen):
             await self.screen.settled()
+            self.screen.paint()
         return True
 
     def _hear(self) -> None:
@@ -274,6 +276,9 @@ class TrainmonApp(OpeningApp):
         self._say_trouble()
         if newest is self.fleet:
             return
+        if self._live is not None and newest.runs and not newest.reading and not self._is_warm:
+            self._is_warm = True
+            call_after(self, _WARM_S, self.warm)
         known = {id(row.run): row for row in self.rows}
         self.fleet = newest
         now_s = self.clock.monotonic()

@@ -3,11 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
+from textual.driver import Driver
+
+from trainmon.tui import keys
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.remembering import RememberingApp
 from trainmon.tui.row import Row, RunId
+from trainmon.tui.screens.base import MonitorScreen
 from trainmon.tui.screens.fleet import FleetScreen
+from trainmon.tui.spares import Spares
+
+_NOBODY = RunId("", "")
+
+
+def _a_run() -> MonitorScreen:
+    from trainmon.tui.screens.run import RunScreen
+
+    return RunScreen(_NOBODY)
+
+
+def _a_walk() -> MonitorScreen:
+    from trainmon.tui.screens.triage import TriageScreen
+
+    return TriageScreen(_NOBODY)
+
+
+def _a_log() -> MonitorScreen:
+    from trainmon.tui.screens.log import LogScreen
+
+    return LogScreen(_NOBODY)
+
+
+def _the_help() -> MonitorScreen:
+    from trainmon.tui.screens.help import HelpScreen
+
+    return HelpScreen(keys.FLEET)
+
+
+_FIRST = ((keys.RUN, _a_run), (keys.TRIAGE, _a_walk), (keys.LOG, _a_log), (keys.HELP, _the_help))
 
 
 class OpeningApp(RememberingApp):
@@ -15,6 +50,27 @@ class OpeningApp(RememberingApp):
 
     rows: list[Row]
     key_map: KeyMap
+
+    def __init__(self, driver_class: type[Driver] | None = None) -> None:
+        super().__init__(driver_class=driver_class)
+        self.spares = Spares(self)
+
+    def warm(self) -> None:
+        """Has the screens that most keys lead to built before the first of these is pressed."""
+        for kind, make in _FIRST:
+            self.spares.want(kind, make)
+
+    def _put(self, spare: MonitorScreen | None, make: Callable[[], MonitorScreen]) -> None:
+        """Puts `spare` in front, or where there is none what `make` gives; another one is made for the next time."""
+        screen = spare or make()
+        self.push_screen(screen)
+        if spare is not None:
+            spare.begin()
+        self.spares.want(screen.KIND, make, screen)
+
+    def _set_dark(self, dark: bool) -> None:
+        super()._set_dark(dark)
+        self.spares.drop()
 
     def neighbour(self, run_id: RunId, step: int) -> RunId | None:
         """The run `step` places from `run_id` in the list as it is sorted and filtered now."""
@@ -29,33 +85,48 @@ class OpeningApp(RememberingApp):
         """The run's screen."""
         from trainmon.tui.screens.run import RunScreen
 
-        self.push_screen(RunScreen(run_id))
+        screen = self.spares.take(RunScreen)
+        if screen is not None:
+            screen.run_id = run_id
+        self._put(screen, partial(RunScreen, run_id))
 
     def open_triage(self, run_id: RunId) -> None:
         """The walk of a run; from a screen of the walk itself, that screen again."""
         from trainmon.tui.screens.triage import TriageScreen
 
         if not self._return_to(lambda screen: isinstance(screen, TriageScreen) and screen.run_id == run_id):
-            self.push_screen(TriageScreen(run_id))
+            screen = self.spares.take(TriageScreen)
+            if screen is not None:
+                screen.run_id = run_id
+            self._put(screen, partial(TriageScreen, run_id))
 
     def open_evidence(self, run_id: RunId, step: str | None = None, episode: str | None = None) -> None:
         """The evidence of a step or of an episode."""
         from trainmon.tui.screens.evidence import EvidenceScreen
 
-        self.push_screen(EvidenceScreen(run_id, step, episode))
+        screen = self.spares.take(EvidenceScreen)
+        if screen is not None:
+            screen.run_id, screen.step, screen.episode = run_id, step, episode
+        self._put(screen, partial(EvidenceScreen, run_id, step, episode))
 
     def open_log(self, run_id: RunId, place: tuple[str, int] | None) -> None:
         """The log, at `place` or at its end."""
         from trainmon.tui.screens.log import LogScreen
 
         if not isinstance(self.screen, LogScreen):
-            self.push_screen(LogScreen(run_id, place))
+            screen = self.spares.take(LogScreen)
+            if screen is not None:
+                screen.run_id, screen.wanted = run_id, place
+            self._put(screen, partial(LogScreen, run_id, place))
 
     def open_help(self, asked_on: str) -> None:
         """The keys."""
         from trainmon.tui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(asked_on))
+        screen = self.spares.take(HelpScreen)
+        if screen is not None:
+            screen.asked_on = asked_on
+        self._put(screen, partial(HelpScreen, asked_on))
 
     def open_compare(self) -> None:
         """The pinned runs that are still there; at least two."""

@@ -10,14 +10,24 @@ sides.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.control import Control
 from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
+from textual.containers import Horizontal, Vertical
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+
+from trainmon.tui.widgets.flat import FlatWidget
+
+_GROUNDS = (Horizontal, Vertical)  # of which nothing is seen where they are filled
+
+
+def _place(piece: tuple[int, int, Strip]) -> tuple[int, int]:
+    return piece[1], piece[0]
 
 
 class ThinUpdate(ChopsUpdate):
@@ -50,7 +60,14 @@ class LinesUpdate(ChopsUpdate):
 
     def render_segments(self, console: Console) -> str:
         """What to write to the terminal."""
-        return "".join(Control.move_to(x, y).segment.text + strip.render(console) for x, y, strip in self.pieces)
+        parts: list[str] = []
+        at = (-1, -1)
+        for x, y, strip in self.pieces:
+            if at != (x, y):
+                parts.append(Control.move_to(x, y).segment.text)
+            parts.append(strip.render(console))
+            at = (x + strip.cell_length, y)
+        return "".join(parts)
 
 
 class ThinCompositor(Compositor):
@@ -61,10 +78,38 @@ class ThinCompositor(Compositor):
         self._written: dict[tuple[int, int], tuple[int, Strip]] = {}  # (column, row) of a line -> its end, itself
         self._written_for: Mapping[Widget, tuple[Region, Region]] | None = None
 
+    def render_update(
+        self, full: bool = False, screen_stack: list[Screen[Any]] | None = None, simplify: bool = False
+    ) -> RenderableType | None:
+        """See `Compositor`. The whole screen is drawn line by line, as its parts draw themselves, if they lie side by
+        side; not where a picture is asked for (`full`), which knows no places."""
+        if full or self.size.region not in self._dirty_regions or (parts := self._side_by_side()) is None:
+            return super().render_update(full, screen_stack, simplify)
+        self._written.clear()
+        self._written_for = self.visible_widgets
+        self._dirty_regions.clear()
+        pieces = [piece for part, region in parts for piece in self._pieces(part, region, region)]
+        return LinesUpdate(sorted(pieces, key=_place))
+
     def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
         """See `Compositor`."""
         self._written.clear()
         return super().render_full_update(simplify)
+
+    def _side_by_side(self) -> list[tuple[FlatWidget, Region]] | None:
+        """The parts with their regions, if they fill the screen, none over another; None where Textual must see to what
+        shines through."""
+        parts: list[tuple[FlatWidget, Region]] = []
+        room = self.size.area
+        for widget, (region, clip) in self.visible_widgets.items():
+            if isinstance(widget, FlatWidget):
+                if not clip.contains_region(region) or any(region.overlaps(other) for _, other in parts):
+                    return None
+                parts.append((widget, region))
+                room -= region.area
+            elif type(widget) not in _GROUNDS and not isinstance(widget, Screen):
+                return None
+        return parts if not room else None
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """See `Compositor`."""

@@ -6,22 +6,20 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingsMap, BindingType
 from textual.containers import Vertical
-from textual.geometry import Size
-from textual.screen import Screen
 from textual.widget import Widget
 
 from trainmon.monitor.snapshot import FleetSnapshot
 from trainmon.tui import keys
 from trainmon.tui.glyphs import Glyphs
-from trainmon.tui.guards import size_by_now
 from trainmon.tui.row import Row, RunId
 from trainmon.tui.run_lines import run_words
+from trainmon.tui.screens.painted import PaintedScreen
 from trainmon.tui.span import Span
 from trainmon.tui.state import Layout
-from trainmon.tui.thin import ThinCompositor
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.fleet_table import BriefList
 from trainmon.tui.widgets.heat_pane import HeatPane
@@ -48,7 +46,7 @@ def size_class(width: int, height: int) -> str:
     return "full" if width >= FULL[0] and height >= FULL[1] else "brief"
 
 
-class MonitorScreen(Screen[None]):
+class MonitorScreen(PaintedScreen):
     """A screen that draws snapshots. Subclasses give `KIND`, `body`, `panes` and `draw`."""
 
     KIND: ClassVar[str] = keys.FLEET
@@ -56,6 +54,10 @@ class MonitorScreen(Screen[None]):
     AUTO_FOCUS = ""
     ESCAPE_TO_MINIMIZE = False
     ALLOW_IN_MAXIMIZED_VIEW = ""
+    is_spare = False  # it is built, and stands behind the others until it is wanted; its parts are as large as those of
+    like: MonitorScreen | None = None
+    _is_arranged = False
+    _is_drawn = False  # already, before it was told that it is in front
     _parts = 0
 
     DEFAULT_CSS = """
@@ -69,7 +71,6 @@ class MonitorScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._compositor = ThinCompositor()
         self._begun = asyncio.Event()
 
     def compose(self) -> ComposeResult:
@@ -114,7 +115,7 @@ class MonitorScreen(Screen[None]):
 
     def show(self, fleet: FleetSnapshot) -> None:
         """Draws `fleet` in the way that the size of the terminal allows."""
-        if not self._is_whole():
+        if self.is_spare or not self._is_whole():
             return
         width, height = self.app.size
         size = size_class(width, height)
@@ -136,10 +137,43 @@ class MonitorScreen(Screen[None]):
         """The widgets are there now; everything is drawn once the first size is known."""
         self._parts = len(self.walk_children())
         self._take_keys()
+        if self.is_spare:
+            self.call_later(self._stand)
+            return
         self.recall(self.monitor.arranged)
         self._begin()
         self._begun.set()
         self.call_after_refresh(self._begin)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether a spare may be put in front."""
+        return self._begun.is_set()
+
+    def _stand(self) -> None:
+        """The parts of a spare are there."""
+        if self.like is not None and self.like.maximized is None:
+            self.size_as(self.like)
+        self.like = None
+        self._focus_first()
+        self.lay_out()
+        self._begun.set()
+
+    def begin(self) -> None:
+        """Puts what it is about on a spare that was taken, and draws it at once."""
+        self.is_spare = False
+        self._layout_required = False  # since it was mounted; it is laid out by now
+        self.recall(self.monitor.arranged)
+        self._begin()
+        self.paint(whole=True)
+        self._is_drawn = True
+
+    def come_back(self) -> None:
+        """Draws at once what is in front again."""
+        if self._begun.is_set():
+            self.show(self.monitor.fleet)
+            self.paint(whole=True)
+            self._is_drawn = self._is_painted = True
 
     def recall(self, kept: Layout) -> None:
         """Arranges the screen as it was left last time; the pane that had all the room is seen to by the base."""
@@ -157,31 +191,41 @@ class MonitorScreen(Screen[None]):
         self.refresh_bindings()
 
     def _begin(self) -> None:
-        panes = self.panes()
-        if panes and self.focused is None:
-            self.set_focus(panes[0], scroll_visible=False)
+        self._focus_first()
+        if not self._is_arranged:
+            self._is_arranged = True
             kept = self.monitor.arranged.full.get(self.KIND)
-            if (pane := next((one for one in panes if one.id == kept), None)) is not None:
+            if (pane := next((one for one in self.panes() if one.id == kept), None)) is not None:
                 self.focus_full(pane)
         self.show(self.monitor.fleet)
+
+    def _focus_first(self) -> None:
+        if self.focused is None and (panes := self.panes()):
+            self.set_focus(panes[0], scroll_visible=False)
 
     async def settled(self) -> None:
         """Returns when the screen takes keys: what is typed ahead of it waits, and is not lost."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._begun.wait(), _SETTLING_S)
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
         """What came while another screen was in front."""
+        if self._is_drawn:
+            self._is_drawn = False
+            event.prevent_default()
+            self.stack_updates += 1
+            self.app._refresh_notifications()
+            return
         self.call_after_refresh(self._show_newest)
 
     def _show_newest(self) -> None:
         self.show(self.monitor.fleet)
 
-    def _screen_resized(self, size: Size) -> None:  # noqa: ARG002 - Textual's signature
-        super()._screen_resized(size_by_now(self))
-
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """A resize storm costs one drawing after each layout, never more."""
+        if self.is_spare:
+            event.prevent_default()  # Textual has the screens in front laid out along with it
+            return
         self.call_after_refresh(self._show_newest)
 
     # Actions that mean the same everywhere -------------------------------------------------------------
@@ -219,6 +263,8 @@ class MonitorScreen(Screen[None]):
         """One screen back, where there is one; screens with something to take off do that first."""
         if len(self.app.screen_stack) > 1:
             self.app.pop_screen()
+            if isinstance(self.app.screen, MonitorScreen):
+                self.app.screen.come_back()
 
     def action_help(self) -> None:
         """The keys."""

@@ -331,7 +331,6 @@ class ChartGrid(FlatWidget, can_focus=True):
 
     def on_resize(self) -> None:
         """Everything is somewhere else now."""
-        self._plan = None
         self._draw()
 
     def on_focus(self) -> None:

@@ -36,6 +36,9 @@ class FlatWidget(Widget):
         """See `Widget`; looked up once for all lines that are drawn together."""
         return super().size if self._drawn_size is None else self._drawn_size
 
+    def on_resize(self) -> None:
+        """Subclasses that keep what they have drawn draw it anew where it does not fit any more."""
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """See `Widget`."""
         self._drawn_size = super().size

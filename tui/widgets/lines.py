@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Protocol, cast
 
 from textual import events
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -67,6 +67,7 @@ class LineList(FlatWidget, can_focus=True):
         self.cursor = 0
         self.top = 0
         self._drawn: list[Hashable] = []
+        self._drawn_for: Size | None = None
 
     # What subclasses say -------------------------------------------------------------------------------
 
@@ -127,7 +128,8 @@ class LineList(FlatWidget, can_focus=True):
             self.head_key() if y < head else self._identity_at(y - head) for y in range(self.size.height)
         ]
         before, self._drawn = self._drawn, keys
-        if len(before) != len(keys):
+        size_before, self._drawn_for = self._drawn_for, self.size
+        if len(before) != len(keys) or size_before != self._drawn_for:
             self.refresh()
             return
         changed = [self.changed_region(y, before[y], key) for y, key in enumerate(keys) if before[y] != key]
@@ -180,7 +182,6 @@ class LineList(FlatWidget, can_focus=True):
 
     def on_resize(self) -> None:
         """Everything is somewhere else now."""
-        self._drawn = []
         self.redraw()
 
     def on_focus(self) -> None:
