@@ -265,13 +265,15 @@ class Merge:
             owner, start = heir, end
         self._owner[group, key] = owner
         kept &= places[order] > self._stand_ins.given(group, key, attempt)
+        reached, step = self._lanes[owner].front
+        front = step if reached == attempt else -np.inf if reached < attempt else np.inf
         keep = np.empty(len(kept), np.bool_)
         keep[order] = kept
         for index, (part, rows) in enumerate(zip(contenders, logged, strict=True)):
             self._counts[part.lane.path, key] = self._count(part.lane, key) + len(rows)
             lost = rows[~keep[whose == index]]
-            ahead = lost[[(attempt, place) > self._lanes[owner].front for place in part.places[lost].tolist()]]
-            if len(ahead) and part.lane.path != owner:
+            ahead = lost[part.places[lost] > front] if part.lane.path != owner else lost[:0]
+            if len(ahead):
                 self._stand_ins.keep(attempt, group, part.lane.path, part.told, part.places, key, ahead)
             part.drop(key, lost, everything=not keep[whose == index].any())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
+from typing import Final
 
 import numpy as np
 
@@ -17,13 +18,15 @@ from trainmon.monitor.rows import Rows
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray, IntArray, Mark
 
+_MOST: Final = 200_000  # rows; of an owner that is farther behind the newest of another file stand in
+_LANES: Final = 64  # files whose values of several signals come by turns
 Position = tuple[int, float]  # attempt, step
 Owned = tuple[int, SignalKey]  # a group of sources, and what they share
 
 
 @dataclass(slots=True)
 class _Kept:
-    """Rows of one source with those of its values that may stand in; `where`: key -> indices of its rows."""
+    """Rows of one source with those of its values that may stand in; `where`: key -> indices of the rows."""
 
     attempt: int
     group: int
@@ -46,10 +49,16 @@ class StandIns:
     def keep(self, attempt: int, group: int, path: str, rows: Rows, places: FloatArray, key: SignalKey,
              where: IntArray) -> None:  # fmt: skip
         """Takes the values of `key` on the rows `where` of `path`, none of which its owner has come to."""
-        last = self._kept[-1] if self._kept else None
-        if last is None or last.rows is not rows:
-            last = _Kept(attempt, group, path, rows, places)
+        last = next((one for one in self._kept[-_LANES:] if one.path == path and one.places is places), None)
+        if last is None:
+            held = Rows(rows.steps, rows.times, rows.lines, {}, {}, rows.time_kind, rows.primary)
+            last = _Kept(attempt, group, path, held, places)
             self._kept.append(last)
+            while sum(len(one.places) for one in self._kept) > _MOST and len(self._kept) > 1:
+                self._kept.pop(0)
+        last.rows.columns[key] = rows.columns[key]
+        if key in rows.marks:
+            last.rows.marks[key] = rows.marks[key]
         last.where[key] = where
 
     def given(self, group: int, key: SignalKey, attempt: int) -> float:
