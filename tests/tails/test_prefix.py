@@ -63,6 +63,7 @@ CASES = [
     ("train-worker-0 pytorch I0115 10:00:00.123456 9 writer.py:48] [10] loss", "[10] loss", "", TimeKind.NAIVE),
     ("train-worker-0 pytorch Traceback (most recent", "Traceback (most recent", "", TimeKind.NONE),
     ("train-worker-0 pytorch     main()", "main()", "", TimeKind.NONE),
+    ("train-worker-0 pytorch 10:00:00 SUCCESS Step 10", "Step 10", "", TimeKind.NAIVE),
     ("train-worker-0 pytorch ValueError: no", "ValueError: no", "", TimeKind.NONE),
     ("top-5 acc    0.25", "top-5 acc    0.25", "", TimeKind.NONE),
     ("1736935200.123 step 10", "step 10", "", TimeKind.ABSOLUTE),
