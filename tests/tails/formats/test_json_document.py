@@ -220,3 +220,17 @@ def test_a_summary_of_the_last_values_is_their_step() -> None:
     parsed = read({"train/loss": 1.5, "train/global_step": 600, "train_loss": 2.25, "train_runtime": 556.5})
     assert steps(parsed) == [600.0]
     assert column(parsed, "train/loss") == [1.5]
+
+
+@pytest.mark.parametrize("front", [b"", b"\xef\xbb\xbf", b"\0" * 700, b"\xff\xff\xfe", b"\xef\xbb\xbf\0\0"])
+@pytest.mark.parametrize("odd", [b"", b"\xff\xff\xff", b"\xe5\x85", "全角 é".encode(), b"\xed\xa0\x80"])
+def test_places_are_those_of_the_bytes_also_where_these_are_no_text(front: bytes, odd: bytes) -> None:
+    """Bytes that are no UTF-8, and a hole of NULs before the document."""
+    records = [b'{"step": %d, "loss": 2.5, "note": "%s"}' % (step, odd * step) for step in range(1, 9)]
+    data = front + b'{"log_history": [\n' + b",\n".join(records) + b"\n]}"
+    [block] = read(data).blocks
+    assert block.steps.tolist() == list(range(1, 9))
+    assert [data[at:].startswith(record) for at, record in zip(block.offsets.tolist(), records, strict=True)] == [
+        True
+    ] * 8
+    assert block.lines.tolist() == list(range(2, 10))
