@@ -87,7 +87,8 @@ _POD = lazy(  # stern: pod and container
     r"(?=\[|\W*(?:global_?)?(?:step|iter|epoch)\b)"
     # A pod of a number, before what only a line's beginning looks like: another prefix, a box, a traceback.
     r"|(?=\S*\d)[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
-    r"(?=[\u2500-\u257f{]|[DIWEF](?:20\d\d)?\d{4} \d\d:|\d\d:\d\d:\d\d\b|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|(?:DEBUG|INFO|WARNING|ERROR)\b"
+    r"(?=[\u2500-\u257f{]|[DIWEF](?:20\d\d)?\d{4} \d\d:|\d\d:\d\d:\d\d\b"
+    r"|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|(?:DEBUG|INFO|WARNING|ERROR)\b"
     r"|Traceback \(|\s{2,}[a-z_^~]|(?:[a-z_]\w{0,60}\.){0,8}\w{1,60}(?:Error|Exception|Interrupt)\b)",
     re.IGNORECASE,
 )
