@@ -15,6 +15,7 @@ from trainmon.tails.status import FileStatus
 
 NOW = 1_800_000_000.0
 PATH = "/runs/a/train.log"
+HOSTILE = 'x"; touch /tmp/owned; $(reboot) `id`\n\x1b]52;c;AAAA\x07 <!channel> @everyone [win](http://evil)'
 
 
 def episode(

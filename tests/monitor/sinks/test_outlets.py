@@ -4,73 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
-import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.monitor.sinks.made import Said, episode, event_of, fleet_of, run_of
-from trainmon.monitor.finding import Severity
+from tests.monitor.sinks.made import HOSTILE, Said, episode, event_of
 from trainmon.monitor.sinks.alert_log import AlertLog
 from trainmon.monitor.sinks.base import SinkError
 from trainmon.monitor.sinks.command import Command
-from trainmon.monitor.sinks.event import Rank
-from trainmon.monitor.sinks.ping import Ping, blindness
 from trainmon.monitor.sinks.terminal import Bell, Desktop
 from trainmon.monitor.sinks.worker import MOST_WAITING, Worker
 from trainmon.tails.clock import SystemClock
-from trainmon.tails.status import FileStatus
 
 CLOCK = SystemClock()
 PATIENCE_S = 20.0
-HOSTILE = 'x"; touch /tmp/owned; $(reboot) `id`\n\x1b]52;c;AAAA\x07 <!channel> @everyone [win](http://evil)'
-
-
-class Server:
-    """Keeps the requests that come; answers with `status`."""
-
-    def __init__(self) -> None:
-        self.requests: queue.Queue[tuple[str, str, bytes]] = queue.Queue()
-        self.status = 200
-        self.location = ""
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                server.requests.put((self.command, self.path, body))
-                self.send_response(server.status)
-                if server.location:
-                    self.send_header("Location", server.location)
-                self.end_headers()
-
-            do_POST = do_GET  # noqa: N815 - the base class calls it by this name
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    one = Server()
-    yield one
-    one.close()
 
 
 def wait_for(path: Path) -> str:
@@ -309,178 +260,3 @@ def test_a_worker_that_fails_goes_on() -> None:
     assert worker.close(PATIENCE_S)
     assert said.lines == ["odd: RuntimeError: once"]
     assert len(done) == 1
-
-
-# Ping
-
-
-class StillClock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def wall(self) -> float:
-        return 1e9 + self.now
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-SEEN = fleet_of(run_of())
-BLIND = (
-    replace(SEEN, reading=True),
-    replace(SEEN, runs=()),
-    replace(SEEN, problems=("/gone: permission denied",)),
-    fleet_of(run_of(progress=0.5)),
-    fleet_of(run_of(problems=("internal error",))),
-    fleet_of(run_of(files=(FileStatus("x", "jsonl", 1, 1, 1, 1, 0, problem="x: permission denied"),))),
-)
-
-
-@pytest.mark.parametrize("blind", BLIND)
-def test_it_pings_only_for_an_interval_in_which_all_was_seen(server: Server, blind: object) -> None:
-    clock, said = StillClock(), Said()
-    ping = Ping(f"http://127.0.0.1:{server.port}/alive", said, clock, interval_s=60.0)
-
-    def pass_time(seconds: int, fleet: object = SEEN) -> None:
-        for _ in range(seconds):
-            clock.now += 1.0
-            ping.look(fleet)  # type: ignore[arg-type]
-
-    assert blindness(blind)  # type: ignore[arg-type]
-    pass_time(300, blind)
-    assert server.requests.empty(), "as long as nothing was ever seen"
-    pass_time(61)
-    assert server.requests.get(timeout=PATIENCE_S)[:2] == ("GET", "/alive")
-    assert ping._thread is not None
-    ping._thread.join(PATIENCE_S)
-    pass_time(30)
-    pass_time(1, blind)
-    pass_time(29)
-    assert server.requests.empty(), "it was blind for a moment"
-    pass_time(60)
-    assert server.requests.get(timeout=PATIENCE_S)
-    for _ in range(120):
-        clock.now += 1.0
-        ping.look(SEEN, is_alive=False)
-    assert server.requests.empty(), "nothing is looked at any more"
-    assert said.lines == []
-
-
-def test_a_file_is_touched_and_not_changed(tmp_path: Path) -> None:
-    clock, said, path = StillClock(), Said(), tmp_path / "alive"
-    path.write_text("mine")
-    os.utime(path, (1, 1))
-    ping = Ping(str(path), said, clock, interval_s=1.0)
-    for _ in range(3):
-        clock.now += 1.0
-        ping.look(SEEN)
-    until = time.monotonic() + PATIENCE_S
-    while path.stat().st_mtime == 1:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    assert path.read_text() == "mine"
-
-
-def test_a_ping_that_fails_is_said_once(server: Server, tmp_path: Path) -> None:
-    clock, said = StillClock(), Said()
-    server.status = 503
-    pings = [
-        Ping(f"http://user:secret@127.0.0.1:{server.port}/", said, clock, interval_s=1.0),
-        Ping(str(tmp_path / "none" / "alive"), said, clock, interval_s=1.0),
-    ]
-    for _ in range(6):
-        clock.now += 1.0
-        for ping in pings:
-            ping.look(SEEN)
-        time.sleep(0.1)
-    lines = said.wait(2)
-    assert len(lines) == 2
-    assert not any("secret" in line for line in lines)
-    assert any("none/alive" in line for line in lines)
-
-
-def test_a_ping_follows_to_http_alone(server: Server) -> None:
-    clock, said = StillClock(), Said()
-    server.status, server.location = 302, "ftp://127.0.0.1/x"
-    ping = Ping(f"http://127.0.0.1:{server.port}/", said, clock, interval_s=1.0)
-    for _ in range(3):
-        clock.now += 1.0
-        ping.look(SEEN)
-    assert said.wait()
-
-
-@pytest.mark.parametrize("target", ["ftp://host/x", "file:///etc/passwd", "slack://x"])
-def test_another_kind_of_url_is_refused(target: str) -> None:
-    with pytest.raises(SinkError):
-        Ping(target, Said(), CLOCK)
-
-
-def test_a_device_is_not_touched(tmp_path: Path) -> None:
-    clock, said, path = StillClock(), Said(), tmp_path / "pipe"
-    os.mkfifo(path)
-    ping = Ping(str(path), said, clock, interval_s=1.0)
-    for _ in range(3):
-        clock.now += 1.0
-        ping.look(SEEN)
-    assert "pipe" in said.wait()[0]
-    assert stat.S_ISFIFO(path.stat().st_mode)
-
-
-# Notify
-
-
-def test_notify_sends_one_message_for_what_came_together(server: Server) -> None:
-    pytest.importorskip("apprise")
-    from trainmon.monitor.sinks.notify import Notify
-
-    said = Said()
-    sink = Notify([f"json://127.0.0.1:{server.port}/hook"], said, CLOCK, gather_s=0.5)
-    sink.send([event_of(episode(severity=Severity.WARN, what=HOSTILE), rank=Rank.WARN), event_of(name="b")])
-    sink.send([event_of(kind="recovered", name="c")])
-    method, path, body = server.requests.get(timeout=PATIENCE_S)
-    assert (method, path) == ("POST", "/hook")
-    document = json.loads(body)
-    assert document["title"] == "trainmon: FAIL b: training loss: non-finite values at step 100 (and 2 more)"
-    assert document["type"] == "failure"
-    assert "recovered c" in document["message"]
-    for obeyed in ("<!channel>", "@everyone", "[win](", "\x1b", "`id`"):
-        assert obeyed not in document["message"]
-    sink.send([event_of(kind="recovered", name="c")])
-    sink.close(PATIENCE_S)
-    assert json.loads(server.requests.get(timeout=PATIENCE_S)[2])["type"] == "success"
-    assert server.requests.empty()
-    assert said.lines == []
-
-
-def test_notify_tries_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("apprise")
-    from trainmon.monitor.sinks import notify
-
-    monkeypatch.setattr(notify, "RETRY_S", (0.1, 0.1, 0.1))
-    said = Said()
-    server.status = 500
-    sink = notify.Notify([f"json://user:secret@127.0.0.1:{server.port}/"], said, CLOCK, gather_s=0.0)
-    sink.send([event_of()])
-    for _ in range(4):
-        server.requests.get(timeout=PATIENCE_S)
-    assert said.wait(2) == [
-        "notify: json did not take an alert; it will be tried again",
-        "notify: json does not take alerts; 1 given up",
-    ]
-    server.status = 200
-    sink.send([event_of()])
-    assert server.requests.get(timeout=PATIENCE_S)
-    sink.close(PATIENCE_S)
-    assert len(said.lines) == 2
-
-
-def test_an_url_that_apprise_does_not_know_is_refused_without_its_secrets() -> None:
-    pytest.importorskip("apprise")
-    from trainmon.monitor.sinks.notify import Notify
-
-    with pytest.raises(SinkError) as error:
-        Notify(["nosuch://token-1234@host"], Said(), CLOCK)
-    assert "token" not in str(error.value)
