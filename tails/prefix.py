@@ -236,11 +236,6 @@ _DATE_STARTS = frozenset(
         *("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
     }
 )
-_FORMATS = {
-    "month": "%d-%b-%Y %H:%M:%S",
-    "compact": "%Y%m%d %H:%M:%S",
-    "colons": "%Y-%m-%d:%H:%M:%S",
-}
 _ZONE_NAME = lazy(r" [A-Z]{3,4}(?= \d{4}$)")
 
 
@@ -252,10 +247,14 @@ def _time_of(name: str, text: str) -> tuple[float, TimeKind] | None:
         return None
 
 
-def _us_format(text: str) -> str:
-    """How a stamp that begins with the month is written: year of two or four digits, clock of 12 or 24 hours."""
-    year = "%y" if text[8:9] in " T" else "%Y"
-    return f"%m/%d/{year} " + ("%I:%M:%S %p" if text.endswith((" AM", " PM")) else "%H:%M:%S")
+def _of_us(text: str) -> datetime:
+    """A stamp that begins with the month: year of two or four digits, clock of 12 or 24 hours."""
+    if text.endswith("M"):
+        year = "%y" if text[8:9] in " T" else "%Y"
+        return datetime.strptime(text, f"%m/%d/{year} %I:%M:%S %p")
+    day, _, clock = text.replace("T", " ").partition(" ")
+    month, day, year = day.split("/")
+    return datetime.fromisoformat(f"{year if len(year) == 4 else '20' + year}-{month}-{day} {clock}")
 
 
 _TIME_GROUPS = frozenset(
@@ -292,13 +291,17 @@ def _parse(name: str, text: str) -> tuple[float, TimeKind]:
     elif name == "ctime":
         moment = datetime.strptime(_ZONE_NAME.sub("", text)[4:], "%b %d %H:%M:%S %Y")
     elif name == "us":
-        moment = datetime.strptime(text.replace("T", " "), _us_format(text))
+        moment = _of_us(text)
     elif name == "day":
         moment = datetime.fromisoformat(f"2000-{text}")  # as for "glog"
     elif name == "short":
         moment = datetime.fromisoformat(f"20{text}")
-    elif name in _FORMATS:
-        moment = datetime.strptime(text, _FORMATS[name])
+    elif name == "month":
+        moment = datetime.strptime(text, "%d-%b-%Y %H:%M:%S")
+    elif name == "compact":
+        moment = datetime.fromisoformat(f"{text[:4]}-{text[4:6]}-{text[6:]}")
+    elif name == "colons":
+        moment = datetime.fromisoformat(f"{text[:10]} {text[11:]}")
     else:
         moment = datetime.fromisoformat(text.replace("/", "-"))
     return moment.replace(tzinfo=UTC).timestamp() + fraction, TimeKind.NAIVE
