@@ -44,6 +44,13 @@ def test_composers_batch_is_one_row_wherever_it_is_cut(cut: int) -> None:
         ("progress/total_tokens", "progress.tokens"),
         ("time/iter (s)", "sys.step_time"),
         ("runtime/flops_per_sec_per_gpu", "sys.compute_rate"),
+        ("total_norm", "grad.norm"),
+        ("num_skipped_steps", "count.skipped_steps"),
+        ("gpu_temp_c", "device.temperature"),
+        ("gpu_power_w", "device.power"),
+        ("val_loss/c4", "eval.nll{set=c4}"),
+        ("val_loss_best", "val_loss_best"),  # the lowest so far falls whatever the loss does
+        ("eval/loss/ema", "eval/loss/ema"),
     ],
 )
 def test_names_that_their_loggers_give(raw: str, signal: str) -> None:
