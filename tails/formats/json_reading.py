@@ -28,19 +28,17 @@ from trainmon.tails.formats.json_shapes import (
     records_by_step,
     series_of,
 )
-from trainmon.tails.formats.json_text import tolerant
+from trainmon.tails.formats.json_text import decoded, size_of, tolerant
 from trainmon.tails.formats.jsonl import JsonLines
 from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.records import Cells, RecordReader
 from trainmon.tails.formats.stamps import parse_stamp, seconds_of
 from trainmon.tails.formats.struct_plan import Columns, Marks
-from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact, FloatArray, MarkArray, NoteKind, Parsed
 from trainmon.tails.steps import falls, is_loss_key, ranked_step_keys, says_eval, words_of
 
 _BOM = b"\xef\xbb\xbf"
-_NO_UTF8 = lazy("[\udc80-\udcff]")
 _RUN_DEPTH = 3
 _FEWEST_TURNED = 5  # records that stand newest first, for that to be no chance
 
@@ -61,10 +59,7 @@ class Reading:
         begin = len(_BOM) if data.startswith(_BOM) else 0
         whole = data[begin:].lstrip(b"\0")
         self._shift = len(data) - len(whole)
-        # A byte that is no UTF-8 is one character of both: places in one text are places in the other.
-        self._escaped = whole.rstrip(b"\0").decode("utf-8", "surrogateescape")
-        is_utf8 = self._escaped.isascii() or _NO_UTF8.search(self._escaped) is None
-        self.text = self._escaped if is_utf8 else _NO_UTF8.sub("\ufffd", self._escaped)
+        self.text, self._escaped = decoded(whole.rstrip(b"\0"))
         self.lines = JsonLines(source)
         self.reader: RecordReader = self.lines.reader
         self.bulk = Bulk(self.reader)
@@ -196,7 +191,7 @@ class Reading:
             return np.array(places, np.int64) + self._shift
         out, at, size = [], 0, self._shift
         for place in places:
-            size += len(self._escaped[at:place].encode("utf-8", "surrogateescape"))
+            size += size_of(self._escaped[at:place])
             at = place
             out.append(size)
         return np.array(out, np.int64)

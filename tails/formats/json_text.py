@@ -13,6 +13,7 @@ Objects = list[tuple[int, dict[str, Any]]]
 
 _FAST = msgspec.json.Decoder()
 _TOLERANT = json.JSONDecoder(parse_int=float, strict=False)
+_NO_UTF8 = lazy("[\udc80-\udcff]")
 _OBJECT_START = lazy(r'\{\s*["}]')
 _RETRIES = 8  # failed attempts in one line; each may read to its end
 _BLANK = " \t\r\n,;\x00\ufeff"
@@ -46,8 +47,25 @@ def tolerant(text: str) -> Any:
     return _TOLERANT.decode(text)
 
 
+def decoded(data: bytes) -> tuple[str, str]:
+    r"""The text of `data`, and one as long that gives the bytes back (`size_of`): each byte that is no UTF-8 is one
+    character of both.
+
+    >>> decoded(b"a\xff{}")
+    ('a\ufffd{}', 'a\udcff{}')
+    """
+    escaped = data.decode("utf-8", "surrogateescape")
+    is_text = escaped.isascii() or _NO_UTF8.search(escaped) is None
+    return (escaped if is_text else _NO_UTF8.sub("\ufffd", escaped)), escaped
+
+
+def size_of(escaped: str) -> int:
+    """How many bytes a stretch of the second text of `decoded` was."""
+    return len(escaped) if escaped.isascii() else len(escaped.encode("utf-8", "surrogateescape"))
+
+
 def _scan(line: bytes) -> tuple[Objects, int]:
-    text = line.decode("utf-8", "replace")
+    text, escaped = decoded(line)
     found: Objects = []
     failures = position = counted = counted_bytes = 0
     lost = False
@@ -67,12 +85,8 @@ def _scan(line: bytes) -> tuple[Objects, int]:
             failures, lost, position = failures + 1, True, position + 1
             continue
         lost = lost or bool(between)
-        counted_bytes += _size(text, counted, position)
+        counted_bytes += size_of(escaped[counted:position])
         counted = position
         found.append((counted_bytes, value))
         position = end
     return found, int(lost)
-
-
-def _size(text: str, start: int, stop: int) -> int:
-    return stop - start if text.isascii() else len(text[start:stop].encode("utf-8", "surrogatepass"))

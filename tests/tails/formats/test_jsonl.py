@@ -357,3 +357,13 @@ def test_a_step_that_comes_late_is_the_step_or_not_wherever_the_log_is_cut(late:
     whole = said(read_lines(JsonLines("m"), data))
     for size in (1, 2, 3, 7, 16, 17, 30):
         assert said(read_lines(JsonLines("m"), data, range(size, 60, size))) == whole
+
+
+@pytest.mark.parametrize("front", [b"\xff\xff\xff", "全角 ".encode(), b"\xe5\x85"])
+def test_records_behind_bytes_that_are_no_text_stand_where_they_are(front: bytes) -> None:
+    lines = [front + b'{"step": %d, "loss": 2.5}' % step for step in range(1, 9)]
+    data = b"\n".join(lines) + b"\n"
+    blocks = JsonLines("a.jsonl").feed(data, 0, 1).blocks
+    places = [at for block in blocks for at in block.offsets.tolist()]
+    assert len(places) == 8
+    assert all(data[at:].startswith(b'{"step": %d,' % step) for step, at in enumerate(places, 1))
