@@ -18,6 +18,7 @@ _SHAPES = lazy(
     rb'|"\s*:\s*\[\s*(?:\[\s*)?-?[\dNn]|"\s*:\s*\[\s*\{\s*"(?:global_step|step|iter|iteration|epoch)"'
     rb'|"\s*:\s*\{\s*"\d+"\s*:|\A\s*\{\s*"\d+"\s*:\s*\{'
 )
+_WORDS_BEHIND = lazy(rb"\n[}\]][ \t\r]*\n\s*[^{}\[\],\s]")
 _SMALL = 64 * 1024
 
 
@@ -36,7 +37,7 @@ class JsonDocument(DocumentFormat):
     def sniff(cls, head: bytes) -> float:
         """Whether `head` opens a JSON value that is no line of its own."""
         text = head.removeprefix(_BOM)
-        if not _OPENING.match(text):
+        if not _OPENING.match(text) or _WORDS_BEHIND.search(text):  # a log that begins with its settings
             return 0.0
         first, newline, rest = text.lstrip().partition(b"\n")
         if not newline and len(head) >= _SMALL:

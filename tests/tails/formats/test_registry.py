@@ -79,3 +79,13 @@ def test_a_text_log_imports_no_reader_of_other_formats() -> None:
     assert uses_metadata == "False"
     others = {f"trainmon.tails.formats.{name}" for name in ("json_reading", "tf_scan", "wandb_record", "parquet")}
     assert not others & set(modules.split())
+
+
+def test_a_log_that_begins_with_its_settings_as_json_is_no_document() -> None:
+    settings = b'{\n  "lr": 0.001,\n  "betas": [\n    0.9,\n    0.95\n  ]\n}\n'
+    found = [registry.detect(settings + behind, "log") for behind in (b"step 1 loss 2.5\n", b"\n\nstep 1 loss 2.5\n")]
+    assert [one.name for one in found if one is not None] == ["stdout", "stdout"]
+    for behind in (b"", b"\n", b'{\n  "lr": 0.1\n}\n', b"]\n"):
+        document = registry.detect(settings + behind, "log")
+        assert document is not None
+        assert document.name == "json"
