@@ -52,6 +52,7 @@ class Merge:
         self._line_ups = LineUps()
         self._left_out_keys: dict[str, set[SignalKey]] = {}
         self._stand_ins = StandIns()
+        self._is_final = False
 
     @property
     def waiting(self) -> bool:
@@ -97,7 +98,9 @@ class Merge:
     def release_all(self, *, is_final: bool = False) -> Iterator[Merged]:
         """Everything that waits. `is_final`: no more is expected, so that other files' values stand in for an owner's
         behind its end."""
+        self._is_final = is_final
         yield from self._until((1 << 60, np.inf))
+        self._is_final = False
         if is_final:
             yield from self._line_on()
             for attempt, path, rows in self._stand_ins.take(self._front, self._may_stand_in):
@@ -221,7 +224,8 @@ class Merge:
                 if not part.rows.logged(key).any():
                     continue  # a slice of a column that was logged elsewhere
                 holders.setdefault((part.lane.group, key), []).append(part)
-        for (group, key), contenders in holders.items():
+        # The loss first: how far the files agree about it tells what one says of the other signals.
+        for (group, key), contenders in sorted(holders.items(), key=lambda held: held[0][1] != _LOSS):
             owner = self._owner.get((group, key))
             given = self._stand_ins.given(group, key, attempt)
             if len(contenders) == 1 and owner in (None, contenders[0].lane.path) and given == -np.inf:
@@ -267,6 +271,10 @@ class Merge:
         kept &= places[order] > self._stand_ins.given(group, key, attempt)
         reached, step = self._lanes[owner].front
         front = step if reached == attempt else -np.inf if reached < attempt else np.inf
+        stands = (by_time == self._standing(group, key, owner, contenders)) & (places[order] > front)
+        if stands.any():
+            kept |= stands
+            self._stand_ins.give(group, key, (attempt, float(places[order][stands].max())))
         keep = np.empty(len(kept), np.bool_)
         keep[order] = kept
         for index, (part, rows) in enumerate(zip(contenders, logged, strict=True)):
@@ -276,6 +284,20 @@ class Merge:
             if len(ahead):
                 self._stand_ins.keep(attempt, group, part.lane.path, part.told, part.places, key, ahead)
             part.drop(key, lost, everything=not keep[whose == index].any())
+
+    def _standing(self, group: int, key: SignalKey, owner: str, contenders: list[Part]) -> int:
+        """Which source tells a signal where its owner has not come to yet; -1 for none.
+
+        One that tells it much more seldom does so only when no more is expected: what the owner tells later of the
+        steps between would be lost.
+        """
+        least = 0.0 if self._is_final else self._counts.get((owner, key), 0) / _OFTENER
+        able = [
+            (part.lane.index, index)
+            for index, part in enumerate(contenders)
+            if self._count(part.lane, key) >= least and self._may_stand_in(group, key, part.lane.path)
+        ]
+        return min(able)[1] if able else -1
 
     def _compare(self, contenders: list[Part], logged: list[IntArray]) -> None:
         """Holds the losses of several files against each other."""

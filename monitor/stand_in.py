@@ -1,8 +1,9 @@
 """Values of a second file of a run where the file that a signal is judged by has ended before it.
 
 An event file is flushed every two minutes and a state is saved every so many steps: when a job dies, its last steps
-stand in its text alone, and the loss that ran away among them. While a run goes on they wait, since the first file may
-still tell of them; when nothing more comes they are given, of files whose losses agreed as far as both went.
+stand in its text alone, and the loss that ran away among them. Of files whose losses agreed as far as both went, the
+second's values are taken at once, and what the first tells later of these steps is left out; those of a file that tells
+them far more seldom are kept here until nothing more comes, since the first may still tell of the steps between.
 """
 
 from __future__ import annotations

@@ -6,10 +6,15 @@ import json
 import math
 from pathlib import Path
 
+import pytest
+
 from tests.monitor.logs import Line, engine, parsed, train
+from tests.tails.clocks import FakeClock
+from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import Verdict
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.judge import judge
+from trainmon.tails.record import Parsed
 
 LOSS, GRAD = SignalKey("loss.train"), SignalKey("grad.norm")
 
@@ -59,17 +64,46 @@ def test_a_file_that_contradicts_the_first_stands_in_for_nothing(tmp_path: Path)
     assert run.series[LOSS].steps.max() == 99
 
 
-def test_while_more_may_come_the_first_file_is_waited_for() -> None:
+def seldom(steps: range, first_line: int) -> Parsed:
+    return parsed([Line({"loss": loss(step)}, float(step)) for step in steps if step % 5 == 0], first_line, "b")
+
+
+def test_of_a_file_that_tells_more_seldom_the_first_is_waited_for() -> None:
     made = engine(sources=["a", "b"])
     made.feed("a", parsed([train(step, loss(step)) for step in range(20)], source="a"))
-    made.feed("b", parsed([Line({"loss": loss(step)}, float(step)) for step in range(30)], source="b"))
+    made.feed("b", seldom(range(30), 1))
     made.settle()
     assert made.series_views()[LOSS].count == 20
-    made.feed("a", parsed([train(step, loss(step)) for step in range(20, 25)], 21, "a"))
+    made.feed("a", parsed([train(step, loss(step)) for step in range(20, 24)], 21, "a"))
     made.settle()
-    assert made.series_views()[LOSS].count == 25
+    assert made.series_views()[LOSS].count == 24
     made.settle(is_final=True)
-    assert made.series_views()[LOSS].steps.tolist() == [float(step) for step in range(30)]
+    assert made.series_views()[LOSS].steps.tolist() == [*map(float, range(24)), 25.0]
+
+
+@pytest.mark.parametrize("ahead", [5, 60])
+def test_a_first_file_that_is_flushed_late_raises_no_alarm(ahead: int) -> None:
+    made = RunEngine("r", "r", clock=FakeClock(), sources=["a", "b"])
+    for begin, stop in ((0, 100), (100, 100 + ahead)):
+        steps = range(begin, stop)
+        text = [Line({"loss": loss(step), "lr": 1e-4}, float(step)) for step in steps]
+        if not begin:
+            made.feed("a", parsed([Line({"loss": loss(step)}, float(step)) for step in steps], begin + 1, "a"))
+        made.feed("b", parsed(text, begin + 1, "b"))
+        made.settle()
+    assert made.series_views()[LOSS].count == 100 + ahead
+    made.feed("a", parsed([Line({"loss": loss(step)}, float(step)) for step in range(100, 100 + ahead)], 101, "a"))
+    made.settle()
+    assert [episode.check for episode in made.episodes() if episode.check == "loss.nonfinite"] == []
+    assert made.series_views()[LOSS].steps.tolist() == [float(step) for step in range(100 + ahead)]
+
+
+def test_a_loss_that_one_file_tells_to_the_end_has_not_vanished(tmp_path: Path) -> None:
+    write(tmp_path, flushed=150, ends=200, bad_from=200)
+    text = (tmp_path / "train.log").read_text()
+    (tmp_path / "train.log").write_text(text.replace("\n", " | lr 1e-4\n"))
+    (run,) = judge([], cwd=tmp_path).runs
+    assert (run.verdict, run.series[LOSS].count) == (Verdict.PASS, 200)
 
 
 def test_what_comes_too_late_is_not_counted_again() -> None:
