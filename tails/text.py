@@ -18,6 +18,7 @@ UNPRINTABLE = lazy(
     "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_FORMULA = ("=", "+", "-", "@")  # how one begins
 
 
 def strip_escapes(text: str) -> str:
@@ -40,6 +41,16 @@ def printable(text: str, limit: int = 2000) -> str:
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     plain = strip_escapes(cut).replace("\t", " ").rstrip("\r\n")
     return UNPRINTABLE.sub(lambda match: _escape(match.group()), plain)
+
+
+def table_cell(text: str) -> str:
+    """`text` as a word in a table that somebody may open in a spreadsheet: what would be a formula there is none.
+
+    >>> table_cell("=cmd|' /C calc'!A0"), table_cell("run-1")
+    ("'=cmd|' /C calc'!A0", 'run-1')
+    """
+    plain = printable(text)
+    return f"'{plain}" if plain.lstrip()[:1] in _FORMULA else plain
 
 
 def _escape(character: str) -> str:

@@ -12,7 +12,7 @@ from trainmon.monitor.compare.alignment import UNITS
 from trainmon.monitor.compare.judging import PER, Comparison, Difference, Outlook, Standing, smoothed
 from trainmon.monitor.job.judging import duration
 from trainmon.monitor.text_chart import Line, text_chart
-from trainmon.tails.text import printable
+from trainmon.tails.text import printable, table_cell
 
 _COLUMNS = (
     "run",
@@ -117,7 +117,8 @@ def table_csv(result: Comparison) -> str:
     writer.writerow([*fields, "x"])
     for standing in result.standings:
         values = [getattr(standing, name) for name in fields]
-        writer.writerow(["" if value is None else value for value in (*values, result.x)])
+        cells = [table_cell(value) if isinstance(value, str) else value for value in (*values, result.x)]
+        writer.writerow(["" if value is None else value for value in cells])
     return out.getvalue()
 
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from trainmon import version
 from trainmon.monitor.document import dumps
-from trainmon.tails.text import printable
+from trainmon.tails.text import printable, table_cell
 
 if TYPE_CHECKING:
     from trainmon.monitor.export.axis import Row
@@ -89,11 +89,11 @@ class _Csv:
     def __init__(self, file: IO[str], columns: Sequence[str]) -> None:
         self._file, self._table = file, csv.writer(file, lineterminator="\n")
         if columns:
-            self._table.writerow(["run", "attempt", "step", *columns])
+            self._table.writerow(["run", "attempt", "step", *map(table_cell, columns)])
 
     def row(self, run: str, row: Row) -> None:
         attempt, step, values = row
-        self._table.writerow([run, attempt, number(step), *map(number, values)])
+        self._table.writerow([table_cell(run), attempt, number(step), *map(number, values)])
 
     def name(self, run: str, name: str) -> None:
         self._file.write(f"{printable(run)}\t{printable(name)}\n")

@@ -81,6 +81,32 @@ def test_a_table_keeps_its_rows_whatever_a_key_is(logs: Path) -> None:
     assert {len(row) for row in rows} == {len(rows[0])}
 
 
+@pytest.mark.parametrize("name", ["=cmd|' calc'!A0", "@SUM(1)", "+1+cmd|'x'!A0", "-rf", " =1"])
+def test_no_name_in_a_table_is_a_formula(tmp_path: Path, name: str) -> None:
+    """Whoever names a directory or a key must not compute in the spreadsheet of the one who opens the table."""
+    for run_name in (name, "other"):
+        (tmp_path / run_name).mkdir()
+        rows = (json.dumps({"step": step, "loss": -2.5, f"{name}/loss": -1.5}) for step in range(60))
+        (tmp_path / run_name / "metrics.jsonl").write_text("\n".join(rows))
+    tables = [
+        run(tmp_path, "export", ".", "-s", "loss.train"),
+        run(tmp_path, "compare", "--format", "csv", "--", name, "other"),
+    ]
+    for done in tables:
+        rows_read = list(csv.reader(io.StringIO(done.stdout.decode())))
+        assert f"'{name}" in {row[0] for row in rows_read}, done
+        words = [cell for row in rows_read for cell in row]
+        assert not [word for word in words if word.lstrip()[:1] in tuple("=+@-") and not is_number(word)], words
+
+
+def is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def test_files_for_other_programs_are_clean(logs: Path, tmp_path: Path) -> None:
     from xml.etree import ElementTree
 
