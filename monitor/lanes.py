@@ -45,13 +45,11 @@ class Lane:
 
 @dataclass(slots=True)
 class Part:
-    """The rows of one source that are let through; `places`: (n,) the highest step so far for each; `told`: the rows as
-    they came."""
+    """The rows of one source that are let through; `places`: (n,) the highest step so far for each."""
 
     lane: Lane
     rows: Rows
     places: FloatArray
-    told: Rows
 
     def drop(self, key: SignalKey, where: IntArray, *, everything: bool) -> None:
         """Takes back the values of `key` on the rows `where`."""
@@ -75,8 +73,7 @@ def by_lane(taken: list[tuple[Lane, Rows, FloatArray]]) -> list[Part]:
     parts = []
     for index, lane in sorted(lanes.items()):
         own = [(rows, places) for other, rows, places in taken if other.index == index]
-        rows = stack([rows for rows, _ in own])
-        parts.append(Part(lane, rows, np.concatenate([places for _, places in own]), rows))
+        parts.append(Part(lane, stack([rows for rows, _ in own]), np.concatenate([places for _, places in own])))
     return parts
 
 

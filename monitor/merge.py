@@ -15,11 +15,11 @@ import numpy as np
 
 from trainmon.monitor.agreement import Agreement
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.lanes import START, Lane, Part, Waiting, by_lane, interleave
+from trainmon.monitor.lanes import Lane, Part, Waiting, by_lane, interleave
 from trainmon.monitor.line_up import LineUps
 from trainmon.monitor.rows import Rows, stack
 from trainmon.monitor.signals import BY_ID
-from trainmon.monitor.stand_in import Position, StandIns
+from trainmon.monitor.stand_in import PATIENCE, SELDOM, Position, StandIns
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact, FloatArray, IntArray, Mark, Note
 
@@ -53,6 +53,7 @@ class Merge:
         self._left_out_keys: dict[str, set[SignalKey]] = {}
         self._stand_ins = StandIns()
         self._is_final = False
+        self._given_up: dict[str, Position] = {}  # sources that wait no longer -> how far the owner of the loss was
 
     @property
     def waiting(self) -> bool:
@@ -62,7 +63,7 @@ class Merge:
     @property
     def has_stand_ins(self) -> bool:
         """Whether values wait that may stand in for those of a file that has ended."""
-        return bool(self._stand_ins) or self._line_ups.can_go_on
+        return self.waiting or self._line_ups.can_go_on
 
     def join(self, path: str, group: int) -> None:
         """Makes a source known, or moves one that has given no rows yet to another group."""
@@ -103,10 +104,6 @@ class Merge:
         self._is_final = False
         if is_final:
             yield from self._line_on()
-            for attempt, path, rows in self._stand_ins.take(self._front, self._may_stand_in):
-                yield Merged(attempt, path, rows)
-        else:
-            self._stand_ins.forget(self._front)
 
     def _line_on(self) -> Iterator[Merged]:
         """Records without a step behind the end of the file that tells the steps."""
@@ -120,11 +117,6 @@ class Merge:
                     self._stand_ins.give(lane.group, key, (lined.attempt, float(lined.rows.steps[-1])))
             yield Merged(lined.attempt, lane.path, lined.rows)
 
-    def _front(self, group: int, key: SignalKey) -> Position:
-        """How far the owner of a signal is."""
-        owner = self._owner.get((group, key))
-        return START if owner is None else self._lanes[owner].front
-
     def _may_stand_in(self, group: int, key: SignalKey, path: str) -> bool:
         owner = self._owner.get((group, key))
         return owner is not None and owner != path and self._agreement.is_the_same(owner, path)
@@ -134,7 +126,7 @@ class Merge:
         said: dict[int, list[tuple[float, int, Lane, Note | Fact]]] = {}
         numbered: list[tuple[Lane, Rows]] = []
         for lane in self._lanes.values():
-            for waiting in self._take(lane, end):
+            for waiting in self._take(lane, self._end_of(lane, end)):
                 if isinstance(waiting.item, Rows):
                     if self._stepped_beside(lane) is not None:
                         numbered.append((lane, waiting.item))
@@ -271,7 +263,7 @@ class Merge:
         kept &= places[order] > self._stand_ins.given(group, key, attempt)
         reached, step = self._lanes[owner].front
         front = step if reached == attempt else -np.inf if reached < attempt else np.inf
-        stands = (by_time == self._standing(group, key, owner, contenders)) & (places[order] > front)
+        stands = (by_time == self._standing(group, key, contenders)) & (places[order] > front)
         if stands.any():
             kept |= stands
             self._stand_ins.give(group, key, (attempt, float(places[order][stands].max())))
@@ -279,25 +271,32 @@ class Merge:
         keep[order] = kept
         for index, (part, rows) in enumerate(zip(contenders, logged, strict=True)):
             self._counts[part.lane.path, key] = self._count(part.lane, key) + len(rows)
-            lost = rows[~keep[whose == index]]
-            ahead = lost[part.places[lost] > front] if part.lane.path != owner else lost[:0]
-            if len(ahead):
-                self._stand_ins.keep(attempt, group, part.lane.path, part.told, part.places, key, ahead)
-            part.drop(key, lost, everything=not keep[whose == index].any())
+            part.drop(key, rows[~keep[whose == index]], everything=not keep[whose == index].any())
 
-    def _standing(self, group: int, key: SignalKey, owner: str, contenders: list[Part]) -> int:
-        """Which source tells a signal where its owner has not come to yet; -1 for none.
-
-        One that tells it much more seldom does so only when no more is expected: what the owner tells later of the
-        steps between would be lost.
-        """
-        least = 0.0 if self._is_final else self._counts.get((owner, key), 0) / _OFTENER
+    def _standing(self, group: int, key: SignalKey, contenders: list[Part]) -> int:
+        """Which source tells a signal where its owner has not come to yet; -1 for none."""
         able = [
             (part.lane.index, index)
             for index, part in enumerate(contenders)
-            if self._count(part.lane, key) >= least and self._may_stand_in(group, key, part.lane.path)
+            if self._may_stand_in(group, key, part.lane.path)
         ]
         return min(able)[1] if able else -1
+
+    def _end_of(self, lane: Lane, end: Position) -> Position:
+        """How far the rows of a source may go, of those up to `end`: a file that tells the loss far more seldom than
+        its owner waits for that one."""
+        owner = self._owner.get((lane.group, _LOSS))
+        if self._is_final or owner is None:
+            return end
+        front = self._lanes[owner].front
+        if lane.rows > PATIENCE:
+            self._given_up[lane.path] = front
+        if self._given_up.get(lane.path) == front:
+            return end
+        is_seldom = SELDOM * self._count(lane, _LOSS) < self._counts.get((owner, _LOSS), 0)
+        if not (is_seldom and lane.has_loss and self._may_stand_in(lane.group, _LOSS, lane.path)):
+            return end
+        return min(end, front)
 
     def _compare(self, contenders: list[Part], logged: list[IntArray]) -> None:
         """Holds the losses of several files against each other."""

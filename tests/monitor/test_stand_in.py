@@ -81,17 +81,31 @@ def test_of_a_file_that_tells_more_seldom_the_first_is_waited_for() -> None:
     assert made.series_views()[LOSS].steps.tolist() == [*map(float, range(24)), 25.0]
 
 
+def test_a_first_file_that_writes_no_more_is_not_waited_for_longer_than_for_some_records() -> None:
+    made = engine(sources=["a", "b"])
+    made.feed("a", parsed([train(step, loss(step)) for step in range(500)], source="a"))
+    counts = []
+    for begin in range(0, 3000, 100):
+        made.feed("b", seldom(range(begin, begin + 100), begin // 5 + 1))
+        made.settle()
+        counts.append(made.series_views()[LOSS].count)
+    assert counts[5:14] == [500] * 9
+    assert counts[20:] == [500 + (stop - 500) // 5 for stop in range(2100, 3100, 100)]
+
+
+@pytest.mark.parametrize("every", [1, 10])
 @pytest.mark.parametrize("ahead", [5, 60])
-def test_a_first_file_that_is_flushed_late_raises_no_alarm(ahead: int) -> None:
+def test_a_first_file_that_is_flushed_late_raises_no_alarm(ahead: int, every: int) -> None:
+    ahead *= every
     made = RunEngine("r", "r", clock=FakeClock(), sources=["a", "b"])
     for begin, stop in ((0, 100), (100, 100 + ahead)):
         steps = range(begin, stop)
-        text = [Line({"loss": loss(step), "lr": 1e-4}, float(step)) for step in steps]
+        text = [Line({"loss": loss(step), "lr": 1e-4}, float(step)) for step in steps[::every]]
         if not begin:
             made.feed("a", parsed([Line({"loss": loss(step)}, float(step)) for step in steps], begin + 1, "a"))
         made.feed("b", parsed(text, begin + 1, "b"))
         made.settle()
-    assert made.series_views()[LOSS].count == 100 + ahead
+    assert made.series_views()[LOSS].count == (100 + ahead if every == 1 else 100)
     made.feed("a", parsed([Line({"loss": loss(step)}, float(step)) for step in range(100, 100 + ahead)], 101, "a"))
     made.settle()
     assert [episode.check for episode in made.episodes() if episode.check == "loss.nonfinite"] == []
