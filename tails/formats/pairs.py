@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
+from functools import lru_cache
 
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.values_first import values_first
@@ -131,6 +132,7 @@ def _unit_at(text: str, end: int, *, keys_first: bool) -> tuple[str, int, bool]:
     return "", end, False
 
 
+@lru_cache(maxsize=4096)
 def _key_before(gap: str) -> tuple[str, bool]:
     """The key in the text before a number, and whether that text is prose rather than a key."""
     inner = gap.rstrip(_TRIM)

@@ -24,7 +24,7 @@ from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
 _HELD_SECONDARIES = 20
 _MAX_NOTE = 500
-_MANY_SHAPES = 300
+_MANY_SHAPES = 24  # as many as are kept
 _MOST_MET = 8192
 _NUMBERS = re.compile(r"\d[\d.]*")
 _HALF_DAY_S = 43200.0

@@ -3,6 +3,7 @@ take four times as long. A clock is coarse, so only what is slow and far off cou
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from time import process_time
 
@@ -151,3 +152,18 @@ def test_values_nested_without_end_hide_nothing_after_them(opening: str) -> None
         parsed = found.feed(data, 0, 1)
         parsed.add(found.finish())
         assert parsed.records == 12
+
+
+def test_lines_of_ever_other_keys_make_few_expressions() -> None:
+    """An expression costs milliseconds: as many are made as are kept, and one more for each line that comes again."""
+    rng = random.Random(3)
+    names = [f"{group}/{key}" for group in ("grad", "moe", "mem") for key in "abcdefghij"]
+    lines = [
+        f"step {at} | loss {3 - at / 999:.4f} | "
+        + " | ".join(f"{name} {rng.random():.4f}" for name in rng.sample(names, 6))
+        for at in range(400)
+    ]
+    reader = Stdout("log")
+    parsed = reader.feed("".join(f"{line}\n" for line in lines).encode(), 0, 1)
+    assert parsed.records + reader.finish().records == 400
+    assert reader._sink.templates.added <= 40
