@@ -77,8 +77,9 @@ class AnsweringEngine(RunEngine):
         """Raises RuntimeError: what made the answers is not here."""
         raise RuntimeError(f"{source}: {parsed.records} records (restarted: {restarted}) for answers that are kept")
 
-    def settle(self) -> None:
+    def settle(self, *, is_final: bool = False) -> None:
         """Nothing waits."""
+        del is_final
 
     def series_views(self, *, with_scores: bool = True) -> dict[SignalKey, SeriesView]:
         """See `RunEngine`; with the scores that were kept."""
