@@ -54,7 +54,7 @@ _CONFIG = lazy(
     r"trainmon\.toml|(?!(?:generation|adapter|(?:pre)?processor|preprocessor|tokenizer|quant\w*|feature|image|video|audio"
     r"|inference|vllm|sampling|eval\w*|test|data\w*|log|logging|lm|sentence|pooling|special|added|bnb|chat|serv\w*"
     r"|deploy|slurm|sbatch|cluster|wandb|docker|pre|build|cmake|pip)[_-])"
-    r"(?:[a-z0-9]{1,24}[_-]){0,4}"
+    r"(?:[a-z0-9]{1,24}[_-]){0,4}(?:train|training|run|experiment|exp|model|ds|deepspeed|trainer|job)?"
     r"(?:(?:config|args|arguments|hparams|params|hyperparameters|hyperparams|flags)(?:[_-][a-z0-9_-]{1,24})?"
     r"\.(?:json|ya?ml|toml|gin)|(?:config|cfg|args|opts?|options|hparams|params|hyperparameters|flags)\.(?:txt|cfg|ini))"
 )

@@ -55,6 +55,15 @@ def test_settings_of_other_things_are_not_the_trainings(name: str) -> None:
     assert look is None or look.role != "config"
 
 
+@pytest.mark.parametrize(
+    "name", ["config.json", "trainconfig.yaml", "ds_config_zero3.json", "my_run_args.toml", "opt.txt"]
+)
+def test_settings_by_their_names(name: str) -> None:
+    look = look_at_name(name)
+    assert look is not None
+    assert look.role == "config"
+
+
 def test_settings_above_the_only_run_are_its_own(tmp_path: Path) -> None:
     write(tmp_path / "config.yaml", "max_steps: 400\n")
     write(tmp_path / "outputs" / "lora" / "log.csv", table(range(40)))
