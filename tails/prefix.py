@@ -82,14 +82,16 @@ _PREFIX = lazy(
 _SRUN = lazy(r"\s{0,3}(\d{1,5}): (?!\d+(?:\.\d+)?\s*$)")
 _CARD = lazy(r"(?:GPU|NPU|Worker|Node|Process) (\d{1,5})\s?[:|>]+\s+(?=[A-Za-z\[])")  # GPU 3: step 5
 _SERVICE = lazy(r"(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\| ", re.IGNORECASE)  # docker compose: trainer-1  |
+# What only a line's beginning looks like: another prefix, a box, a part of a traceback.
+_BEGINNING = (
+    r"(?=[\u2500-\u257f{\[]|[DIWEF](?:20\d\d)?\d{4} \d\d:|\d\d:\d\d:\d\d\b|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:"
+    r"|(?:DEBUG|INFO|WARNING|ERROR)\b|Traceback \(|\s{2,}[a-z_^~]"
+    r"|(?:[a-z_]\w{0,60}\.){0,8}\w{1,60}(?:Error|Exception|Interrupt)\b)"
+)
 _POD = lazy(  # stern: pod and container
     r"(?!(?:global[ _]?)?(?:step|iter|epoch))[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
     r"(?=\[|\W*(?:global_?)?(?:step|iter|epoch)\b)"
-    # A pod of a number, before what only a line's beginning looks like: another prefix, a box, a traceback.
-    r"|(?=\S*\d)[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* "
-    r"(?=[\u2500-\u257f{]|[DIWEF](?:20\d\d)?\d{4} \d\d:|\d\d:\d\d:\d\d\b"
-    r"|\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|(?:DEBUG|INFO|WARNING|ERROR)\b"
-    r"|Traceback \(|\s{2,}[a-z_^~]|(?:[a-z_]\w{0,60}\.){0,8}\w{1,60}(?:Error|Exception|Interrupt)\b)",
+    rf"|(?=\S*\d)[a-z][a-z0-9]*(?:-[a-z0-9]+)+ [a-z][a-z0-9-]* {_BEGINNING}",
     re.IGNORECASE,
 )
 _BULLET = lazy(r"(?:[^\w\s\x00-\x7f\u2500-\u257f]+|[-=]{1,3}>)\s+(?=[A-Za-z])")  # an emoji, an arrow
@@ -111,6 +113,12 @@ _HOST = lazy(
     r"(?!slurmstepd-|E[A-Z0-9]\d{4}: |[\w.]{1,200}(?:Error|Exception): )"
     r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])"
     r"|(?>[A-Za-z][\w.-]*\[\d+(?:[-,]\d+)+\][\w.-]*): "  # clush -b: gpu[01-04]:
+)
+# Behind an outer stamp (``srun -l | ts``, ``pdsh | ts``): the task's number, or its host before a line's beginning.
+_LABEL = lazy(
+    r"\s{1,4}(?:(?P<task>\d{1,5}): (?!\d+(?:\.\d+)?\s*$)"
+    rf"|(?!step|iter|epoch|layer|block|rank)(?=[\w.-]*\d)[a-z][\w.-]*-[\w.-]*: {_BEGINNING})",
+    re.IGNORECASE,
 )
 _LOGGER = lazy(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
@@ -175,6 +183,7 @@ def read_prefix(text: str) -> Prefix:
             at = match.end()
     elif at == 0 and text[:1] not in _STARTERS:
         return NO_PREFIX
+    begun = at > 0
     for _ in range(_MAX_PARTS):
         start = text[at : at + 4]
         if start[:1] not in _STARTERS and start not in _LEVEL_STARTS and start not in _DATE_STARTS:
@@ -202,6 +211,9 @@ def read_prefix(text: str) -> Prefix:
             if stamp is not None:
                 time, kind = stamp
                 is_clock = name == "clock"
+                if not (begun or rank) and (match := _LABEL.match(text, at)) is not None:
+                    rank, at, is_bare = match["task"] or "", match.end(), match["task"] is not None
+        begun = True
     if at:
         match = _LOGGER.match(text, at + (len(text[at:]) - len(text[at:].lstrip()) if at < len(text) else 0))
         if match is not None:
