@@ -19,7 +19,7 @@ FACT_NAMES: dict[str, tuple[str, ...]] = {
     "seq_length": (
         *("seq_length", "seq_len", "sequence_length", "max_seq_len", "max_seq_length", "max_sequence_length"),
         *("block_size", "context_length", "ctx_len", "seqlen", "encoder_seq_length", "max_length", "train_seq_len"),
-        *("train_seq_length", "sequence_len"),
+        *("train_seq_length", "sequence_len", "cutoff_len"),
     ),
     "tokens_per_batch": (
         *("tokens_per_batch", "global_batch_tokens", "tokens_per_step", "batch_tokens", "tokens_per_iter"),

@@ -80,6 +80,9 @@ _COMMON = frozenset(
     | {"log", "logs", "stdout", "stderr", "std", "out", "err", "error", "errors", "output", "outputs", "console"}
     | {"debug", "info", "warning", "warnings", "metrics", "metric", "history", "progress", "events", "monitor"}
     | {"system", "stats", "results", "scalars", "summary", "report"}
+    # What is measured: trackers export, and DeepSpeed's monitor writes, a file for each metric of one run.
+    | {"lr", "learning", "rate", "grad", "gradient", "norm", "accuracy", "acc", "ppl", "perplexity", "nll", "bpb"}
+    | {"reward", "rewards", "kl", "entropy", "mfu", "samples", "tokens", "scale"}
 )
 _SIDE = frozenset(["debug", "err", "error", "errors", "stderr", "warning", "warnings"])
 _EXTENSIONS: dict[str, tuple[Role, Doubt]] = {

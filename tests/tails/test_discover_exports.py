@@ -129,3 +129,20 @@ def test_a_data_frame_of_one_metric_is_called_by_its_file(tmp_path: Path) -> Non
     (tmp_path / "loss.csv").write_text(",step,value,timestamp\n" + rows)
     (run,) = judge([], cwd=tmp_path).runs
     assert run.series[LOSS].values.tolist() == [loss(step) for step in STEPS]
+
+
+@pytest.mark.parametrize("names", [("Train_Samples_train_loss", "Train_Samples_lr"), ("loss", "grad_norm", "reward")])
+def test_a_file_for_each_metric_is_one_run(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        key = name.replace("Train_Samples_", "Train/Samples/")
+        (tmp_path / f"{name}.csv").write_text(f"step,{key}\n" + "".join(f"{step},{loss(step)}\n" for step in STEPS))
+    (run,) = judge([], cwd=tmp_path).runs
+    assert run.series[LOSS].count == len(STEPS)
+    assert len(run.files) == len(names)
+
+
+@pytest.mark.parametrize("names", [("lr_0.01", "lr_0.1"), ("a_loss", "b_loss")])
+def test_a_file_for_each_run_of_a_sweep_is_not(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        (tmp_path / f"{name}.csv").write_text("step,loss\n" + "".join(f"{step},{loss(step)}\n" for step in STEPS))
+    assert len(discover([], tmp_path).runs) == 2
