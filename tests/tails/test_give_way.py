@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Iterator
+
+import pytest
 
 from tests.tails.clocks import FakeClock
 from trainmon.tails.give_way import MOST_S, WORK_S, GiveWay
 
 LONG_S = 30.0  # what does not come by then is missing
+
+
+@pytest.fixture(autouse=True)
+def _turns() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.005)
+    yield
+    sys.setswitchinterval(before)
 
 
 class Worker:
@@ -62,3 +74,13 @@ def test_some_work_is_done_between_two_waits_however_fast_somebody_types() -> No
     clock.sleep(2 * WORK_S)
     assert way.is_asked
     assert way.give()
+
+
+def test_the_interpreter_changes_hands_sooner_until_the_answer_is_drawn() -> None:
+    way, before = GiveWay(), sys.getswitchinterval()
+    way.ask()
+    way.ask()
+    assert sys.getswitchinterval() < before / 10
+    way.done()
+    way.done()
+    assert sys.getswitchinterval() == pytest.approx(before)
