@@ -31,7 +31,7 @@ from trainmon.tui.crash import told
 from trainmon.tui.ending import Ending, Terminal
 from trainmon.tui.glyphs import choose_glyphs
 from trainmon.tui.ground import ask_dark
-from trainmon.tui.guards import Palette, accept_any_keyboard, is_late, outlive_the_terminal
+from trainmon.tui.guards import Palette, accept_any_keyboard, is_late, outlive_the_terminal, wait_calmly
 from trainmon.tui.hand_over import write_report
 from trainmon.tui.keymap import KeyMap
 from trainmon.tui.later import call_after
@@ -58,6 +58,7 @@ _LATEST_S = 0.5  # but no longer than this
 _MOST_ASKED = 64  # files of a run that are asked after: ranks write together
 _AWAITED_S = 60.0  # what has not come by then is missing
 _WARM_S = 0.5  # after all is read other screens are built; what is new on this one is drawn first
+_TURN_S = 0.001  # of threads that work, until a key that was pressed is heard
 _STILL_S = 1.7  # a screen that was drawn so lately shows the ages nearly as they are
 
 
@@ -114,6 +115,7 @@ class TrainmonApp(OpeningApp):
             ]
         accept_any_keyboard()
         outlive_the_terminal()
+        wait_calmly()
         self.source = source
         self.clock: Clock = clock or SystemClock()
         self.look = look or terminal_look()
@@ -180,9 +182,12 @@ class TrainmonApp(OpeningApp):
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Until the screens are left; signals then do again what they did before."""
         self._hears_signals = True
+        turn_s = sys.getswitchinterval()
+        sys.setswitchinterval(_TURN_S)
         try:
             return super().run(*args, **kwargs)
         finally:
+            sys.setswitchinterval(turn_s)
             self._ending.stop()
 
     def on_mount(self) -> None:

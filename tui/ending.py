@@ -13,6 +13,8 @@ from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from trainmon.tui.guards import WakingEvent
+
 # What a terminal, a shell or a batch system ends programs with.
 _ENDING = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT")
 _PATIENCE_S = 8.0
@@ -25,6 +27,10 @@ class Terminal(LinuxDriver):
     SIGSTOP (of a batch system, a debugger) cannot be heard. On SIGCONT Textual's own takes the terminal a second time:
     what it restores at the end are then its own settings, and two threads read the keys.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.exit_event = WakingEvent()
 
     def _sigcont_application(self, *_: Any) -> None:
         if self._auto_restart and not self._must_signal_resume:

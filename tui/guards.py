@@ -1,9 +1,14 @@
-"""Where Textual would end the screens over a key: a guarded palette, and a keyboard of any encoding."""
+"""What Textual does not bear or takes too much time for: keys in an empty palette, any encoding, calm keyboards."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
+import os
+import selectors
+import threading
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from textual.command import CommandList, CommandPalette
@@ -12,6 +17,9 @@ from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
 from textual.geometry import Size
 from textual.screen import Screen
+
+_LOOKS_AFTER_A_KEY = 5
+_CALM_S = 2.0
 
 
 def size_by_now(screen: Screen[Any]) -> Size:
@@ -66,6 +74,58 @@ class _Outliving(WriterThread):
         except OSError:
             while self._queue.get() is not None:
                 pass
+
+
+class CalmSelector(selectors.SelectSelector):
+    """Waits for keys without a look ten times a second, as Textual's thread does: that alone was a tenth of an idle
+    screen's time. After a key it looks as often as before, since an Esc is told from the beginning of another key by
+    what follows. `wake` ends the wait that is going on, from any thread."""
+
+    _last: CalmSelector | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._empty = 0
+        self._woken_fd, self._wake_fd = os.pipe()
+        self.register(self._woken_fd, selectors.EVENT_READ)
+        CalmSelector._last = self
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """See its base; longer than `timeout` where no key came lately."""
+        is_calm = timeout is not None and self._empty >= _LOOKS_AFTER_A_KEY
+        found = [one for one in super().select(_CALM_S if is_calm else timeout) if one[0].fd != self._woken_fd]
+        self._empty = 0 if found else self._empty + 1
+        return found
+
+    def close(self) -> None:
+        """Gives all descriptors back."""
+        super().close()
+        if CalmSelector._last is self:
+            CalmSelector._last = None
+        for fd in (self._woken_fd, self._wake_fd):
+            os.close(fd)
+
+    @classmethod
+    def wake(cls) -> None:
+        """Who waits for keys looks whether it is to end."""
+        if (last := cls._last) is not None:
+            with contextlib.suppress(OSError):  # it has ended by itself
+                os.write(last._wake_fd, b"!")
+
+
+class WakingEvent(threading.Event):
+    """The end of the thread that waits for keys, which hears of it at once."""
+
+    def set(self) -> None:
+        """See its base."""
+        super().set()
+        CalmSelector.wake()
+
+
+def wait_calmly() -> None:
+    """Keys are waited for by `CalmSelector`. Textual's thread asks its own module for the one it takes."""
+    calm = SimpleNamespace(SelectSelector=CalmSelector, EVENT_READ=selectors.EVENT_READ)
+    linux_driver.selectors = calm  # type: ignore[assignment,attr-defined]
 
 
 def outlive_the_terminal() -> None:

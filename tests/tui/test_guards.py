@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import selectors
+import threading
 from importlib import import_module
 
 import pytest
@@ -12,8 +14,9 @@ from textual.message_pump import MessagePump
 
 import trainmon.tui
 from tests.tui.sample import SampleSource, fleet
+from trainmon.tui import guards
 from trainmon.tui.app import TrainmonApp
-from trainmon.tui.guards import accept_any_keyboard
+from trainmon.tui.guards import CalmSelector, WakingEvent, accept_any_keyboard
 
 
 def test_no_method_is_taken_for_a_key_handler() -> None:
@@ -44,3 +47,47 @@ def test_a_byte_that_is_not_utf_8_is_a_key_like_others() -> None:
     accept_any_keyboard()
     decode = linux_driver.getincrementaldecoder("utf-8")().decode
     assert decode(b"q\xe9") + decode(b"q") == "q\ufffdq"
+
+
+def test_keys_are_waited_for_calmly_and_soon_again_after_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float | None] = []
+    came: list[tuple[selectors.SelectorKey, int]] = []
+
+    def select(self: CalmSelector, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        waited.append(timeout)
+        return list(came)
+
+    monkeypatch.setattr(selectors.SelectSelector, "select", select)
+    selector = CalmSelector()
+    try:
+        for _ in range(8):
+            selector.select(0.1)
+        assert waited[0] == waited[4] == 0.1
+        assert waited[7] == guards._CALM_S
+        came.append((selectors.SelectorKey(0, 0, selectors.EVENT_READ, None), selectors.EVENT_READ))
+        assert selector.select(0.1) == came
+        came.clear()
+        selector.select(0.1)
+        assert waited[-1] == 0.1
+    finally:
+        selector.close()
+
+
+def test_who_waits_for_keys_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "_CALM_S", 3600.0)
+    is_over, waits = WakingEvent(), threading.Semaphore(0)
+
+    def wait() -> None:
+        selector = CalmSelector()
+        while not is_over.is_set():
+            waits.release()
+            selector.select(0.001)
+        selector.close()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    for _ in range(guards._LOOKS_AFTER_A_KEY + 1):  # the last of them lasts an hour
+        assert waits.acquire(timeout=30.0)
+    is_over.set()
+    thread.join(30.0)
+    assert not thread.is_alive()
