@@ -9,7 +9,7 @@ from typing import Final
 # All that the process does, screens included; half of what a login node's other users would notice.
 SHARE: Final = 0.02
 LEAST_S: Final = 0.05
-MOST_S: Final = 6.0
+MOST_S: Final = 9.0
 # Where much is written to many runs no interval keeps to that share, and old numbers are no use: a round waits for so
 # many records at the most, or for a second, as long as a heavier share is kept.
 RECORDS: Final = 600

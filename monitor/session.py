@@ -340,8 +340,9 @@ class Monitor:
         for files in self._intake.runs:
             self._know(files)
         for name, watched in self._runs.items():
-            is_due = with_others or self._is_attended(name)
-            if (is_due and (watched.dirty or watched.looks_else())) or name not in self._snapshots:
+            is_close = self._is_attended(name)
+            is_due = with_others or is_close
+            if (is_due and (watched.dirty or watched.looks_else(closely=is_close))) or name not in self._snapshots:
                 KEYS.give()
                 self._snapshots[name] = self._snapshot(name, watched)
                 if watched.is_read:

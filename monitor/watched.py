@@ -28,6 +28,7 @@ from trainmon.tails.text import printable
 
 _KEPT_LINES = 2000
 _SAME_MTIME_S = 1.0  # ages are measured at different moments
+_CLOSE, _FAR = 0.1, 0.4  # by so much of itself an age that is told may be wrong; lists tell their own
 _LEAST_AGE_S = 1.0  # ages are shown in whole seconds
 _NEARLY = 0.999
 _FLUSHED_S = 300.0  # whatever a writer holds back (event files: two minutes) is written after so long a silence
@@ -65,13 +66,12 @@ class WatchedRun:
         self._seen_growing = False
         self._last_arrival_s: float | None = None
         self._stated_at_s: dict[str, float] = {}
-        self._looks_else_at_s = self._lasts_until_s = math.inf
+        self._looks_else_at_s = self._lasts_until_s = self._differs_at_s = math.inf
         self.jobs: tuple[JobInfo, ...] = ()
         self._last: RunSnapshot | None = None
         self.rejudge_s, self.judging_s = REJUDGE_S, 0.0  # the second of processor time, the last time
         self._preview: RunEngine | None = None
-        self._judged_at_s = -math.inf
-        self._has_new_rows = False  # since it was judged
+        self._judged_at_s, self._has_new_rows = -math.inf, False  # the latter since then
         self._places: dict[str, StepIndex] = {}
         self._stretch: Stretch | None = None
         self._judged: tuple[object, ...] = ()
@@ -217,8 +217,7 @@ class WatchedRun:
         self._stretch = stretch
 
     def _as_read(self, made: RunSnapshot) -> RunSnapshot:
-        """`made`, as far as it may be told: before all is read nothing passes, and the preview is drawn, if there is
-        one."""
+        """`made`, as far as it may be told: before all is read nothing passes, and a preview is drawn."""
         if self._stretch is not None:
             made = replace(made, series=self._stretch.put_into(made.series))
         if self.is_read:
@@ -277,7 +276,7 @@ class WatchedRun:
         return self._rhythm.pulse(self._silent_s(), seen_growing=self._seen_growing)
 
     def settle(self) -> None:
-        """Shows also what waits for other files, once all were read: from then on they come side by side."""
+        """Shows also what waits for other files, once all were read."""
         if self.is_read and self._engine is not None and not self.failure:
             self._engine.settle(is_final=(self._silent_s() or 0.0) > _FLUSHED_S)
 
@@ -302,9 +301,9 @@ class WatchedRun:
         files = tuple(self.files.values())
         return replace(blank, name=name, target=target, files=files, progress=self.progress, revision=self.revision)
 
-    def looks_else(self) -> bool:
-        """Whether time alone has changed what a snapshot says: silence that is judged, or a snooze that is over."""
-        return self._clock.monotonic() >= self._looks_else_at_s
+    def looks_else(self, *, closely: bool = True) -> bool:
+        """Whether time alone has changed what a snapshot says: its state, a snooze, or (`closely`) ages it tells."""
+        return self._clock.monotonic() >= (self._looks_else_at_s if closely else self._differs_at_s)
 
     def snapshot(self, *, live: bool, with_scores: bool = True) -> RunSnapshot:
         """All that is known now. Clears `dirty`. `live`: it is followed. `with_scores`: as for `assemble`."""
@@ -318,7 +317,8 @@ class WatchedRun:
         now = self._clock.monotonic()
         if live and self._last is not None and self._is_as_judged(engine, now):
             # The next row tells the verdicts along; only where none comes they are told alone.
-            self._looks_else_at_s = self._stands_until_s() + (_ROW_S if self._has_new_rows else 0.0)
+            row_s = _ROW_S if self._has_new_rows else 0.0
+            self._looks_else_at_s = self._differs_at_s = self._stands_until_s() + row_s
             self._last = freshened(
                 self._last,
                 engine,
@@ -334,7 +334,8 @@ class WatchedRun:
             return unjudged(self._as_read(self._last), self.failure)
         self._judged_at_s, self._judged = now, self._signs(engine)
         self._has_new_rows = False
-        self._looks_else_at_s = self._lasts_until_s = now + _lasts_s(pulse, engine) if live else math.inf
+        self._looks_else_at_s = self._lasts_until_s = now + _lasts_s(pulse, engine, _CLOSE) if live else math.inf
+        self._differs_at_s = now + _lasts_s(pulse, engine, _FAR) if live else math.inf
         began_s = thread_time()
         self._last = assemble(
             engine,
@@ -390,11 +391,10 @@ def unjudged(made: RunSnapshot, failure: str) -> RunSnapshot:
     return replace(made, verdict=Verdict.NO_DATA, verdict_reason=failure)
 
 
-def _lasts_s(pulse: Pulse, engine: RunEngine) -> float:
-    """How long a snapshot stays true when nothing comes: its words tell the age of the data to a tenth."""
-    snoozed_s = engine.next_wake_s
+def _lasts_s(pulse: Pulse, engine: RunEngine, part: float) -> float:
+    """How long a snapshot stays true when nothing comes: its words tell the age of the data to that part of it."""
     if pulse.age_s is None:
-        return snoozed_s
+        return engine.next_wake_s
     patience = patience_s(engine.steps is not None, pulse, None, engine.limits)
     until = [limit - pulse.age_s for limit in (patience / 2, patience) if limit >= pulse.age_s]
-    return max(min([*until, max(_LEAST_AGE_S, pulse.age_s / 10), snoozed_s]), _LEAST_AGE_S)
+    return max(min([*until, max(_LEAST_AGE_S, pulse.age_s * part), engine.next_wake_s]), _LEAST_AGE_S)

@@ -49,7 +49,7 @@ def test_many_busy_runs_are_told_as_often_as_the_heavier_share_allows() -> None:
 
 
 def test_few_records_wait_for_the_share() -> None:
-    assert Load(per_round_s=0.15, records_a_second=20).run(120) == MOST_S
+    assert Load(per_round_s=0.2, records_a_second=20).run(120) == MOST_S
 
 
 def test_reading_histories_does_not_count() -> None:
