@@ -1,7 +1,8 @@
 """What was judged before: verdicts and episodes of runs seen, in one private SQLite file of this user.
 
 So that a fault that comes back over runs (the same node, rank, layer or data source) can be named. Nothing of it is
-ever needed: a file that cannot be read or written is said so, once, and left alone.
+ever needed: a file that cannot be read or written is said so, once, and left alone. Each row has a checksum; one that
+does not agree with it is left out and counted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import sqlite3
 import stat
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,23 +26,36 @@ from trainmon.monitor.snapshot import RunSnapshot
 from trainmon.tails.own_files import own_folder
 from trainmon.tails.quick_dataclass import dataclass
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BUSY_S = 2.0
 _MOST_RUNS = 20_000  # the oldest are dropped
 _MOST_EPISODES = 200  # of one run, the loudest
 _TABLES = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY, place TEXT NOT NULL UNIQUE, name TEXT NOT NULL, verdict TEXT NOT NULL, reason TEXT NOT NULL,
-    state TEXT NOT NULL, first_seen REAL NOT NULL, last_seen REAL NOT NULL, last_step REAL, nodes TEXT NOT NULL
+    state TEXT NOT NULL, first_seen REAL NOT NULL, last_seen REAL NOT NULL, last_step REAL, nodes TEXT NOT NULL,
+    faults INTEGER, seal INTEGER
 );
 CREATE INDEX run_seen ON run (last_seen);
 CREATE TABLE episode (
     run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE, id TEXT NOT NULL, check_id TEXT NOT NULL,
     kind TEXT NOT NULL, signal TEXT NOT NULL, labels TEXT NOT NULL, severity INTEGER NOT NULL, first_step REAL NOT NULL,
-    last_step REAL NOT NULL, recovered INTEGER NOT NULL, what TEXT NOT NULL, PRIMARY KEY (run, id)
+    last_step REAL NOT NULL, recovered INTEGER NOT NULL, what TEXT NOT NULL, seal INTEGER,
+    PRIMARY KEY (run, id)
 ) WITHOUT ROWID;
 """
-
+# Text as the bytes that lie on the disk: these may be no text any more.
+_RUN_SEAL = (
+    "seal(CAST(place AS BLOB), CAST(name AS BLOB), CAST(verdict AS BLOB), CAST(reason AS BLOB), CAST(state AS BLOB),"
+    " first_seen, last_seen, last_step, CAST(nodes AS BLOB), faults)"
+)
+_EPISODE_SEAL = (
+    "seal(run, CAST(id AS BLOB), CAST(check_id AS BLOB), CAST(kind AS BLOB), CAST(signal AS BLOB),"
+    " CAST(labels AS BLOB), severity, first_step, last_step, recovered, CAST(what AS BLOB))"
+)
+_WHOLE_RUNS = f"(SELECT * FROM run WHERE seal = {_RUN_SEAL})"
+_COUNT = "(SELECT count(*) FROM episode WHERE run = run.id)"
+_WHOLE_EPISODES = f"(SELECT * FROM episode WHERE seal = {_EPISODE_SEAL})"
 
 Where = tuple[tuple[str, str], ...]
 
@@ -87,7 +102,7 @@ class Recurrence:
         return f"{named(SignalKey(self.signal))}{at}: {self.kind.replace('_', ' ')}, in {len(self.runs)} runs"
 
 
-def document(runs: Iterable[Past], again: Iterable[Recurrence]) -> dict[str, object]:
+def document(runs: Iterable[Past], again: Iterable[Recurrence], problems: Iterable[str] = ()) -> dict[str, object]:
     """``trainmon.history/1``."""
     fields = ("place", "name", "verdict", "reason", "state", "first_seen", "last_seen", "last_step", "episodes")
     return {
@@ -105,7 +120,7 @@ def document(runs: Iterable[Past], again: Iterable[Recurrence]) -> dict[str, obj
             }
             for each in again
         ],
-        "problems": [],
+        "problems": list(problems),
     }
 
 
@@ -128,13 +143,16 @@ class History:
             kept = "SELECT id FROM run ORDER BY last_seen DESC LIMIT ?"
             base.execute(f"DELETE FROM run WHERE id NOT IN ({kept})", (_MOST_RUNS,))
 
+    # Ordered by the rows themselves (+): an index may be damaged where they are whole.
+
     def runs(self, limit: int = 50, words: str = "") -> list[Past]:
         """The runs seen last, newest first; with `words` those whose name or path holds them. Raises HistoryError."""
         with self._open() as base:
             rows = base.execute(
                 "SELECT place, name, verdict, reason, state, first_seen, last_seen, last_step,"
-                " (SELECT count(*) FROM episode WHERE run = run.id AND severity >= 1) FROM run"
-                " WHERE instr(lower(name || ' ' || place), lower(?)) > 0 ORDER BY last_seen DESC LIMIT ?",
+                f" (SELECT count(*) FROM {_WHOLE_EPISODES} WHERE run = whole.id AND severity >= 1)"
+                f" FROM {_WHOLE_RUNS} AS whole"
+                " WHERE instr(lower(name || ' ' || place), lower(?)) > 0 ORDER BY +last_seen DESC, +place LIMIT ?",
                 (words, limit),
             )
             return [Past(*row) for row in rows]
@@ -145,8 +163,9 @@ class History:
         found: dict[tuple[str, str, str, Where], tuple[dict[str, None], float]] = {}
         with self._open() as base:
             rows = base.execute(
-                "SELECT check_id, kind, signal, labels, name, nodes, last_seen, place FROM episode"
-                " JOIN run ON run.id = episode.run WHERE severity >= ? ORDER BY last_seen DESC",
+                f"SELECT check_id, kind, signal, labels, name, nodes, last_seen, place FROM {_WHOLE_EPISODES} AS one"
+                f" JOIN {_WHOLE_RUNS} AS whole ON whole.id = one.run WHERE severity >= ?"
+                " ORDER BY +last_seen DESC, +place, one.id",
                 (int(Severity.WARN),),
             )
             for check, kind, signal, labels, name, nodes, seen, place in rows:
@@ -161,6 +180,19 @@ class History:
         ]
         return sorted(many, key=lambda each: (-len(each.runs), not each.where, -each.last_seen))
 
+    def problems(self) -> list[str]:
+        """A line where it is damaged; such rows are left out of all that is told. Raises HistoryError."""
+        with self._open() as base:
+            (found,) = base.execute("PRAGMA quick_check(1)").fetchone()
+            (short,) = base.execute(f"SELECT count(*) FROM run WHERE faults IS NOT {_COUNT}").fetchone()
+            (runs,) = base.execute(f"SELECT count(*) FROM run WHERE seal IS NOT {_RUN_SEAL}").fetchone()
+            (faults,) = base.execute(f"SELECT count(*) FROM episode WHERE seal IS NOT {_EPISODE_SEAL}").fetchone()
+        if runs + faults:
+            return [f"{self.path}: damaged: {runs} runs and {faults} faults are left out; is the disk well?"]
+        if found != "ok" or short:
+            return [f"{self.path}: damaged: not all that was kept may be here; is the disk well?"]
+        return []
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """A connection to a file that is ours and of this version; made anew when there is none."""
@@ -171,12 +203,13 @@ class History:
         except (OSError, sqlite3.Error) as error:
             raise self._failed(error) from None
         try:
+            base.create_function("seal", -1, _seal, deterministic=True)
             base.execute("PRAGMA foreign_keys = ON")
             base.execute("BEGIN IMMEDIATE")
             self._prepare(base)
             yield base
             base.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged file's names, told in SQLite's own error too
             raise self._failed(error) from None
         finally:
             base.close()
@@ -197,6 +230,14 @@ class History:
         if version == 0:
             for statement in _TABLES.split(";"):
                 base.execute(statement)
+            base.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+        elif version == 1:  # it had no checksums yet
+            base.execute("ALTER TABLE run ADD COLUMN faults INTEGER")
+            base.execute("ALTER TABLE run ADD COLUMN seal INTEGER")
+            base.execute("ALTER TABLE episode ADD COLUMN seal INTEGER")
+            base.execute(f"UPDATE run SET faults = {_COUNT}")
+            base.execute(f"UPDATE run SET seal = {_RUN_SEAL}")
+            base.execute(f"UPDATE episode SET seal = {_EPISODE_SEAL}")
             base.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
         elif version != SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"is of version {version}, this trainmon knows {SCHEMA_VERSION}")
@@ -227,9 +268,17 @@ def _put(base: sqlite3.Connection, run: RunSnapshot, now: float) -> None:
     base.execute("DELETE FROM episode WHERE run = ?", (number,))
     loud = sorted(run.episodes, key=lambda episode: (-episode.severity, episode.first_step))[:_MOST_EPISODES]
     base.executemany(
-        "INSERT OR IGNORE INTO episode VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO episode VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
         [tuple(_text(value) for value in _row(number, episode)) for episode in loud],
     )
+    base.execute(f"UPDATE run SET faults = {_COUNT} WHERE id = ?", (number,))
+    base.execute(f"UPDATE run SET seal = {_RUN_SEAL} WHERE id = ?", (number,))
+    base.execute(f"UPDATE episode SET seal = {_EPISODE_SEAL} WHERE run = ?", (number,))
+
+
+def _seal(*values: object) -> int:
+    """The checksum of a row, by its values as SQLite holds them."""
+    return zlib.crc32(repr(values).encode())
 
 
 def _row(run: int, episode: Episode) -> tuple[object, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -204,3 +206,46 @@ def test_the_error_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "book").write_bytes(b"")
     with pytest.raises(HistoryError, match="book"):
         History(tmp_path / "book").runs()
+
+
+def test_a_flipped_byte_is_said_and_never_believed(logs: Path, tmp_path: Path) -> None:
+    """Anywhere in the file: what is told is what was kept, or left out, and then that is said."""
+    book = History(tmp_path / "book")
+    book.record(judge([str(logs)], cwd=logs).runs, 1000.0)
+    kept, again, whole = book.runs(), book.recurrences(), book.path.read_bytes()
+    faults = {run.place: run.episodes for run in kept}
+    filled = [at for at in range(len(whole)) if whole[at]]  # most of a page is empty
+    rng = random.Random(1)
+    noticed = 0
+    for _ in range(300):
+        content = bytearray(whole)
+        flipped = rng.sample(filled, rng.choice((1, 1, 3)))
+        for at in flipped:
+            content[at] ^= 1 << rng.randrange(8)
+        book.path.write_bytes(content)
+        try:
+            told, told_again, problems = book.runs(), book.recurrences(), book.problems()
+        except HistoryError:
+            noticed += 1
+            continue
+        noticed += bool(problems)
+        assert all(replace(run, episodes=faults[run.place]) in kept for run in told)
+        assert all(run.episodes <= faults[run.place] for run in told)
+        assert all(any(set(one.runs) <= set(other.runs) for other in again) for one in told_again)
+        assert problems or (told, told_again) == (kept, again), [hex(at) for at in flipped]
+    assert noticed > 100
+
+
+def test_what_an_older_version_kept_is_kept(logs: Path, tmp_path: Path) -> None:
+    book = History(tmp_path / "book")
+    book.record(judge([str(logs)], cwd=logs).runs, 1000.0)
+    kept = book.runs(), book.recurrences()
+    base = sqlite3.connect(book.path)
+    base.execute("ALTER TABLE run DROP COLUMN seal")
+    base.execute("ALTER TABLE run DROP COLUMN faults")
+    base.execute("ALTER TABLE episode DROP COLUMN seal")
+    base.execute("PRAGMA user_version = 1")
+    base.commit()
+    base.close()
+    assert (book.runs(), book.recurrences()) == kept
+    assert book.problems() == []

@@ -34,12 +34,14 @@ def history(words: str, as_json: bool, quiet: bool, limit: int) -> None:
 
     book = History()
     try:
-        runs, again = book.runs(limit, words), book.recurrences()
+        runs, again, problems = book.runs(limit, words), book.recurrences(), book.problems()
     except HistoryError as error:
         fail(printable(str(error)))
     if as_json:
-        echo(dumps(document(runs, again)))
+        echo(dumps(document(runs, again, problems)))
         return
+    for problem in problems:
+        click.echo(f"trainmon: {printable(problem)}", err=True)
     if not runs:
         click.echo(f"trainmon: no run {'of that name ' if words else ''}was judged before", err=True)
         sys.exit(0)
