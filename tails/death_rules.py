@@ -93,7 +93,7 @@ DEATHS: Final[tuple[Rule, ...]] = (
         "|exit status |make: ***|make[|exited with code",
         r"^MPI_ABORT was invoked\b|one or more processes exited with non-zero|\bBAD TERMINATION OF ONE\b"
         r"|^exit status [1-9]\d{0,2}\s*$|^make(?:\[\d+\])?: \*\*\* \[.{1,200}\] Error [1-9]"
-        r"|but 1 process returned\s*$|\berror_file: /\S|\b(?:finished|terminated) with exit code [1-9]",
+        r"|but 1 process returned\s*$|\berror_file: /\S|\b(?:finished|terminated|completed) with exit code [1-9]",
         teardown=True,
     ),
     rule(

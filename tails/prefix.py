@@ -31,7 +31,7 @@ _LEVEL = r"(?:TRACE|DEBUG|INFO|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE|
 # rank, level, or the kind of time.
 _PREFIX = lazy(
     r"\s*(?:"
-    r"\[(?:[^\]\s]*:)?(?:rank[-_ =]?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank-7/8]
+    r"\[(?:[^\]\s]*:)?(?:rank(?:[-_ =]|: )?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank: 7/8]
     r"|\[\d+,(?:mpirank:)?(?P<rank4>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun: [1,3]<stdout>:
     r"|\[(?:pod/[\w./-]+|std(?:out|err))\](?=\s)"  # kubectl logs --prefix
     r"|std(?:out|err) [FP](?=\s)"  # a container's own log, behind its time
@@ -60,6 +60,7 @@ _PREFIX = lazy(
     rf"|\[{_LEVEL}\|[\w./-]+\.py:\d+\]\s+(?P<hf>\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) >>"
     rf"|\[{_LEVEL}\|(?P<hf2>{_NAIVE})\]\s+[\w./-]+:\d+ >>"  # [INFO|2024-11-26 23:01:20] logging.py:157 >>
     rf"|\[NeMo {_LEVEL} (?P<nemo>{_NAIVE}) [\w.]+:\d+\]"
+    r"|##\[(?P<level6>error|warning|debug|section|command)\]"  # GitHub, Azure
     rf"|\[{_LEVEL}\|[A-Z]+=\d+(?:\|[^\]\s|]+)*\]:"  # nanotron: [INFO|DP=0|PP=0|TP=0|host]:
     rf"|\[(?P<level5>{_LEVEL}):[A-Za-z_][\w.]*\](?=\s)"  # [INFO:sockeye.training]
     rf"|\[[DIWEF] [\w./+-]+:\d+\](?=\s)"  # [E ProcessGroupNCCL.cpp:458]
@@ -124,7 +125,7 @@ _LOGGER = lazy(
     r"[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+|[\w.-]+(?::\d+)?\s+[\w.]+:\d+\s+(?:INFO|DEBUG|WARNING)\s+"
     r"|[\w.-]+ [\w./-]+\[\d+\]: "  # syslog behind an ISO time: host train[991]:
 )
-_STARTERS = frozenset("[(0123456789DIWEFN-|: \t")
+_STARTERS = frozenset("[(0123456789DIWEFN-|: \t#")
 _MAX_PARTS = 10
 _LONGEST = 400  # characters that all the parts together may have
 
@@ -276,7 +277,7 @@ _TIME_GROUPS = frozenset(
     )
 )
 _RANK_GROUPS = frozenset(("rank", "rank2", "rank3", "rank4"))
-_LEVEL_GROUPS = frozenset(("level", "level2", "level3", "level5", "glog"))
+_LEVEL_GROUPS = frozenset(("level", "level2", "level3", "level5", "level6", "glog"))
 _FRACTION = lazy(r"[.,](\d+)")
 
 

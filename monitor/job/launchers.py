@@ -14,7 +14,8 @@ from trainmon.tails.record import Note, NoteKind
 _FAILED: Final = lazy(
     r"ChildFailedError|^Error executing job with overrides|\(exitcode: -?[1-9]|exits with return code = -?[1-9]"
     r"|exited with (?:exit )?code -?[1-9]|failed with exit status -?[1-9]|Exited with exit code [1-9]|^MPI_ABORT was"
-    r"|exited with non-zero|BAD TERMINATION|but 1 process returned|(?:finished|terminated) with exit code [1-9]"
+    r"|exited with non-zero|BAD TERMINATION|but 1 process returned"
+    r"|(?:finished|terminated|completed) with exit code [1-9]|^exit status [1-9]|^make(?:\[\d+\])?: \*\*\* "
     r"|Check failure stack trace",
     re.IGNORECASE,
 )

@@ -91,7 +91,9 @@ _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?",
 _OF_STEPS = re.compile(r" (?:steps|iterations|iters|updates)\b", re.IGNORECASE)  # Progress: 10/600 steps
 _INTEGER = re.compile(r"\d+")
 _RESULTS = re.compile(r"Saving dict for global step")  # what tf.estimator measured on held-out data
-_GLOBAL_STEP = re.compile(r"global[_ ]step|num_updates", re.IGNORECASE)
+_GLOBAL_STEP = re.compile(
+    r"global[_ ]step|num_updates|(?:train(?:er|ing)?|progress)/(?:global[_ ])?(?:step|iteration|iter)", re.IGNORECASE
+)
 _REFUSED = re.compile(
     r"\A\s*(?:\||\+[-=]|wandb:|\$ |\+ |File \"|import |from |def |#(?!\d)"
     r"|>>> (?!\[|eval|val|test|train|step|iter|epoch)|Traceback|export |rank \d+ "

@@ -19,6 +19,7 @@ _SHAPES = lazy(
     rb'|"\s*:\s*\{\s*"\d+"\s*:|\A\s*\{\s*"\d+"\s*:\s*\{'
 )
 _WORDS_BEHIND = lazy(rb"\n[}\]][ \t\r]*\n\s*[^{}\[\],\s]")
+_NOTEBOOK_LOG = lazy(rb'\s*\[\s*\{\s*"stream_name"')  # Kaggle's: what was printed, a record each
 _SMALL = 64 * 1024
 
 
@@ -38,6 +39,8 @@ class JsonDocument(DocumentFormat):
         """Whether `head` opens a JSON value that is no line of its own."""
         text = head.removeprefix(_BOM)
         if not _OPENING.match(text) or _WORDS_BEHIND.search(text):  # a log that begins with its settings
+            return 0.0
+        if _NOTEBOOK_LOG.match(text):
             return 0.0
         first, newline, rest = text.lstrip().partition(b"\n")
         if not newline and len(head) >= _SMALL:

@@ -31,6 +31,8 @@ def message_of(record: dict[str, Any]) -> str | None:
     """
     inner = next((record[key] for key in _GROUPS if isinstance(record.get(key), dict)), None)
     text: str | None = next((record[key] for key in _TEXTS if isinstance(record.get(key), str)), None)
+    if text is None and "stream_name" in record:  # a Kaggle notebook's log
+        text = _string(record.get("data"))
     if text is None and _DIGIT.search(said := _string(record.get("event"))) is not None:
         text = said  # structlog's; without a number it is as often the kind of a record
     if text is None and inner is not None:  # the message stands in a group of its own, as Google's do
@@ -61,8 +63,9 @@ def unwrap(line: str) -> Wrapped | None:
     at = line.find("{", 0, _LONGEST_PREFIX)
     if at < 0 or not line.endswith("}") or line[at + 1 : at + 40].lstrip()[:1] != '"':
         return None
-    outer = read_prefix(line) if at else NO_PREFIX
-    if line[outer.at : at].strip():
+    is_entry = line[:at].strip() in ("[", ",") and '"stream_name"' in line[at : at + 40]
+    outer = read_prefix(line) if at and not is_entry else NO_PREFIX
+    if line[outer.at : at].strip() and not is_entry:
         return None
     try:
         record = _DECODER.decode(line[at:])

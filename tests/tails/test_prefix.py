@@ -55,6 +55,8 @@ CASES = [
     ("2025-01-15T10:00:00.1+00:00 gpu01 train[991]: step 10", "step 10", "", TimeKind.ABSOLUTE),
     ("Jan 15 10:00:00 step 10", "step 10", "", TimeKind.NAIVE),
     ("Jan 15 10:00:00 iter 10: loss 2.5", "iter 10: loss 2.5", "", TimeKind.NAIVE),
+    ("[rank: 3] [2025-01-15 10:00:00][INFO] step 10", "step 10", "3", TimeKind.NAIVE),
+    ("2025-01-15T10:00:00.1Z ##[error]Process completed", "Process completed", "", TimeKind.ABSOLUTE),
     ("Jan 15 10:00:00  3: step 10", "step 10", "3", TimeKind.NAIVE),
     ("Jan 15 10:00:00  3: 2025-01-15 10:00:00 INFO step 10", "step 10", "3", TimeKind.NAIVE),
     ("[2025-01-15 10:00:00] gpu-node-01: Traceback (most", "Traceback (most", "", TimeKind.NAIVE),

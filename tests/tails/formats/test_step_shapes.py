@@ -28,13 +28,16 @@ def log(form: str) -> str:
         ("{at},000/20,000 loss: {loss}", 1000, 20_000),
         ("step {at},000/20,000 | loss: {loss}", 1000, 20_000),
         ("Training  [   {at}/60]  eta: 1:02:03  lr: 0.1 (0.1)  loss: {loss} (2.5)  time: 0.4", 1, 60),
+        ("trainer/global_step={at} | train/loss={loss} | train/lr=0.1", 1, None),
         ("acc=0.5 grad_norm=1.5 loss={loss} lr=0.1 mfu=0.4 seconds=3.5 step={at}", 1, None),
         ("mae: 0.5, force: 1.5, loss: {loss}, lr: 0.1, epoch: 0.5, step: {at}.00e+00", 1, None),
     ],
 )
 def test_the_step_and_the_total(form: str, times: int, total: int | None) -> None:
     parsed = read(log(form))
-    assert values(parsed, "loss") == [(at * times, loss) for at, loss in LOSSES]
+    assert values(parsed, "train/loss" if "train/loss" in form else "loss") == [
+        (at * times, loss) for at, loss in LOSSES
+    ]
     assert fact(parsed, "total_steps") == total
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.tails.formats.stdout_reading import kinds, read, rows, values
+from trainmon.tails.formats import registry
 
 LOSSES = [(at, 3 - at / 8) for at in range(1, 5)]
 ZERO = 1736935200.0  # 2025-01-15T10:00:00Z
@@ -70,3 +71,13 @@ def test_a_traceback_behind_ranks_is_one() -> None:
 def test_an_event_without_a_number_is_no_text() -> None:
     text = "".join(json.dumps({"event": "train", "step": at, "loss": loss}) + "\n" for at, loss in LOSSES)
     assert values(read(text), "loss") == LOSSES
+
+
+def test_what_a_notebook_printed_is_read_from_the_records_of_its_log() -> None:
+    said = ["Starting training", *(f"step {at} | loss {3 - at / 8} | lr 1e-4" for at in range(1, 6))]
+    entries = [json.dumps({"stream_name": "stdout", "time": 12.5, "data": f"{text}\n"}) for text in said]
+    text = "[" + "\n,".join(entries) + "\n]\n"
+    assert values(read(text), "loss") == [(at, 3 - at / 8) for at in range(1, 6)]
+    found = registry.detect(text.encode(), "notebook.log")
+    assert found is not None
+    assert found.name == "stdout"
