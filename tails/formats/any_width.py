@@ -37,7 +37,7 @@ class AnyWidth:
     ([16.0, 0.001, 12000000.0], None)
     """
 
-    __slots__ = ("_at", "_fullmatch", "begin", "bulk", "commas", "fields", "heads", "template")
+    __slots__ = ("_at", "_fullmatch", "begin", "bulk", "commas", "fields", "heads", "is_quick", "newest", "template")
 
     def __init__(self, template: Template, begin: bytes, bulk: Bulk, commas: frozenset[int] = frozenset()) -> None:
         self.template = template
@@ -47,7 +47,9 @@ class AnyWidth:
         self.heads = template.head_groups
         self.fields = template.field_groups
         self._at = len(begin)
-        self._fullmatch = re.compile(_pattern(template, commas).encode()).fullmatch
+        pattern, self.is_quick = _pattern(template, commas)
+        self._fullmatch = re.compile(pattern.encode()).fullmatch
+        self.newest = b""  # a line that was read
 
     @staticmethod
     def may_read(template: Template) -> bool:
@@ -59,6 +61,7 @@ class AnyWidth:
         match = self._fullmatch(raw, self._at)
         if match is None:
             return None
+        self.newest = raw
         groups = match.groups()
         try:
             return list(map(float, groups))
@@ -66,8 +69,8 @@ class AnyWidth:
             return _written_otherwise(groups)
 
 
-def _pattern(template: Template, commas: frozenset[int]) -> str:
-    """The expression of `template`, quicker and stricter."""
+def _pattern(template: Template, commas: frozenset[int]) -> tuple[str, bool]:
+    """The expression of `template`, quicker and stricter; whether all between its words is taken as it is."""
     out: list[str] = []
     count = 0
     for part, behind in zip(template.parts, (*template.parts[1:], ""), strict=True):
@@ -80,7 +83,7 @@ def _pattern(template: Template, commas: frozenset[int]) -> str:
         else:
             out.append(part)
         count += part in (MULTIPLIED, VALUE)
-    return "".join(out) + r"\s*"
+    return "".join(out) + r"\s*", all(part == _QUICK for part in out[1::2])
 
 
 def _written_otherwise(groups: tuple[bytes, ...]) -> list[float] | None:

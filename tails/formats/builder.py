@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainmon.tails.formats.digits import read_numbers
 from trainmon.tails.formats.raw_values import Columns, RawValues, RowValues
-from trainmon.tails.record import Block, FloatArray, Mark, MarkArray, TimeKind
+from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tails.record import Block, FloatArray, IntArray, Mark, MarkArray, TimeKind
 
 _NAN = math.nan
 # Rows that share few keys are put into blocks of at most so many cells: a block is as wide as all its keys together.
@@ -30,6 +32,31 @@ def mark_of(value: float | None, nan: Mark = Mark.NAN) -> Mark:
 Row = tuple[float, float, int, int, Mapping[str, float | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """(n,) rows of the same keys: steps, times, offsets, line numbers, and (n, keys) values."""
+
+    steps: FloatArray
+    times: FloatArray
+    offsets: IntArray
+    lines: IntArray
+    names: tuple[str, ...]
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def heads(self) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+        """What a row has before its values."""
+        return self.steps, self.times, self.offsets, self.lines
+
+    def where(self, keep: NDArray[np.bool_]) -> Rows:
+        """The rows that `keep` (n,) selects."""
+        steps, times, offsets, lines = self.heads
+        return Rows(steps[keep], times[keep], offsets[keep], lines[keep], self.names, self.values[keep])
+
+
 class BlockBuilder:
     """Collects records of one source; `take` gives them as blocks, in order, one for each change of step key.
 
@@ -45,10 +72,10 @@ class BlockBuilder:
         self.source = source
         self._done: list[Block] = []
         self._shape: tuple[str, TimeKind, Mark] = ("", TimeKind.NONE, Mark.NAN)
-        self._rows: list[Row] = []
+        self._rows: list[Row | Rows] = []
 
     def __len__(self) -> int:
-        return len(self._rows) + sum(len(block) for block in self._done)
+        return sum(map(_count, self._rows)) + sum(len(block) for block in self._done)
 
     def add(
         self,
@@ -71,12 +98,13 @@ class BlockBuilder:
 
     def add_rows(
         self,
-        rows: Iterable[Row],
+        rows: Iterable[Row | Rows],
         step_key: str,
         time_kind: TimeKind,
         nan: Mark = Mark.NAN,
     ) -> None:
-        """Adds many records: (step, time, offset, line number, values), NaN for a step or time that is not known."""
+        """Adds many records: (step, time, offset, line number, values), NaN for a step or time that is not known; or
+        many at once."""
         if (step_key, time_kind, nan) != self._shape:
             self._close()
             self._shape = (step_key, time_kind, nan)
@@ -93,15 +121,16 @@ class BlockBuilder:
         for part in _pieces(rows):
             self._done.append(self._block(part))
 
-    def _block(self, rows: list[Row]) -> Block:
+    def _block(self, rows: list[Row | Rows]) -> Block:
         step_key, time_kind, nan = self._shape
-        columns, marks = _columns([row[4] for row in rows], nan)
+        columns, marks = _columns([row if isinstance(row, Rows) else row[4] for row in rows], nan)
+        steps, times, offsets, lines = _heads(rows)
         return Block(
             source=self.source,
-            steps=np.array([row[0] for row in rows]),
-            times=np.array([row[1] for row in rows]),
-            offsets=np.array([row[2] for row in rows], np.int64),
-            lines=np.array([row[3] for row in rows], np.int64),
+            steps=steps,
+            times=times,
+            offsets=offsets,
+            lines=lines,
             columns=columns,
             marks=marks,
             step_key=step_key,
@@ -109,36 +138,72 @@ class BlockBuilder:
         )
 
 
-def _pieces(rows: list[Row]) -> Iterator[list[Row]]:
+def _count(row: Row | Rows) -> int:
+    return len(row) if isinstance(row, Rows) else 1
+
+
+def _heads(rows: list[Row | Rows]) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+    """Steps, times, offsets and line numbers of `rows`."""
+    parts: list[tuple[FloatArray, FloatArray, IntArray, IntArray]] = []
+    alone: list[Row] = []
+    for row in rows:
+        if type(row) is tuple:
+            alone.append(row)
+        elif isinstance(row, Rows):
+            parts += (_heads_alone(alone), row.heads) if alone else (row.heads,)
+            alone = []
+    if alone:
+        parts.append(_heads_alone(alone))
+    if len(parts) == 1:
+        return parts[0]
+    steps, times, offsets, lines = zip(*parts, strict=True)
+    return np.concatenate(steps), np.concatenate(times), np.concatenate(offsets), np.concatenate(lines)
+
+
+def _heads_alone(rows: list[Row]) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+    offsets, lines = (np.array([row[at] for row in rows], np.int64) for at in (2, 3))
+    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), offsets, lines
+
+
+def _pieces(rows: list[Row | Rows]) -> Iterator[list[Row | Rows]]:
     """`rows` in pieces of at most `_MOST_CELLS` rows times keys."""
     keys: set[str] = set()
-    begin, last = 0, None
+    begin, last, count = 0, None, 0
     for index, row in enumerate(rows):
-        values = row[4]
-        if type(values) is RawValues:  # `isinstance` of a Mapping takes ten times as long
-            names: Iterable[str] = values.columns.names
+        count += 1
+        names: Iterable[str]
+        if isinstance(row, Rows):
+            count += len(row) - 1
+            names = row.names
+        elif type(values := row[4]) is RawValues:  # `isinstance` of a Mapping takes ten times as long
+            names = values.columns.names
         else:
             names = values.names if type(values) is RowValues else values
         if names is last:  # the next line of one shape; a dictionary is never the one before
             continue
         last = names
         keys.update(names)
-        if (index + 1 - begin) * len(keys) > _MOST_CELLS and index > begin:
+        if count * len(keys) > _MOST_CELLS and index > begin:
             yield rows[begin:index]
-            begin, keys = index, set(names)
+            begin, keys, count = index, set(names), _count(row)
     if begin < len(rows):
         yield rows[begin:]
 
 
-def _columns(rows: list[Mapping[str, float | None]], nan: Mark) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:
+def _columns(
+    rows: list[Mapping[str, float | None] | Rows], nan: Mark
+) -> tuple[dict[str, FloatArray], dict[str, MarkArray]]:
     """Columns and marks of `rows`. Rows of the same keys are filled in together."""
     raw: dict[Columns, tuple[list[int], list[bytes]]] = {}
     parsed: dict[tuple[int, int], tuple[list[int], list[int], RowValues]] = {}
     read: dict[tuple[str, ...], tuple[list[int], list[list[float | None]]]] = {}
+    many: list[tuple[IntArray, Rows]] = []
     newest: RowValues | None = None
     row_places: list[int] = []
     numbers: list[int] = []
-    for index, values in enumerate(rows):
+    index = -1
+    for values in rows:
+        index += 1
         if type(values) is RawValues:
             places, lines = raw.get(values.columns) or raw.setdefault(values.columns, ([], []))
             lines.append(values.line)
@@ -149,15 +214,21 @@ def _columns(rows: list[Mapping[str, float | None]], nan: Mark) -> tuple[dict[st
                 row_places, numbers, _ = parsed.get(group) or parsed.setdefault(group, ([], [], values))
             places = row_places
             numbers.append(values.row)
+        elif isinstance(values, Rows):
+            many.append((np.arange(index, index + len(values)), values))
+            index += len(values) - 1
+            continue
         else:
             places, cells = read.setdefault(tuple(values), ([], []))
             cells.append(list(values.values()))
         places.append(index)
-    filler = _Filler(len(rows), nan)
+    filler = _Filler(index + 1, nan)
     for shape, (places, lines) in raw.items():
         filler.fill(shape.names, places, read_numbers(shape.numbers, lines), None)
     for places, numbers, one in parsed.values():
         filler.fill(one.names, places, one.matrix[numbers], None)
+    for together, rows_of in many:
+        filler.fill(rows_of.names, together, rows_of.values, None)
     for keys, (places, cells) in read.items():
         matrix = np.array(cells, np.float64).reshape(len(places), len(keys))  # None becomes NaN
         filler.fill(keys, places, matrix, cells)
@@ -173,10 +244,14 @@ class _Filler:
         self._odd: dict[str, list[tuple[int, Mark]]] = {}
 
     def fill(
-        self, keys: tuple[str, ...], places: list[int], matrix: FloatArray, cells: list[list[float | None]] | None
+        self,
+        keys: tuple[str, ...],
+        places: list[int] | IntArray,
+        matrix: FloatArray,
+        cells: list[list[float | None]] | None,
     ) -> None:
         """Puts `matrix` (places, keys) into the rows `places`; `cells` tells a logged null from NaN."""
-        where = slice(None) if len(places) == self.count else np.array(places)
+        where = slice(None) if len(places) == self.count else np.asarray(places)
         for at, key in enumerate(keys):
             column = self.columns.get(key)
             if column is None:
@@ -184,7 +259,7 @@ class _Filler:
             column[where] = matrix[:, at]
         for row, at in np.argwhere(~np.isfinite(matrix)).tolist():
             value = cells[row][at] if cells is not None else float(matrix[row, at])
-            self._odd.setdefault(keys[at], []).append((places[row], mark_of(value, self.nan)))
+            self._odd.setdefault(keys[at], []).append((int(places[row]), mark_of(value, self.nan)))
 
     def marks(self) -> dict[str, MarkArray]:
         """Marks of the columns in which something that is no number was logged."""

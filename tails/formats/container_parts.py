@@ -77,8 +77,9 @@ class ContainerParts:
         """Where in `data` (whole lines, or up to a frame's end) lines that may be parts begin; its length if none."""
         if self._is_used:
             return 0
-        found = [_FIRST_TAGGED.search(data)] if b" P" in data else []
-        if b'"stream"' in data:
+        # Of most logs a letter alone says that there are none.
+        found = [_FIRST_TAGGED.search(data)] if b"P" in data and b"std" in data and b" P" in data else []
+        if b'"' in data and b'"stream"' in data:
             found.append(_FIRST_OBJECT.search(data))
         starts = [one.start() for one in found if one is not None and (one.start() or not self._is_within)]
         self._is_within = not data.endswith(b"\n")

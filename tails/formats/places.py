@@ -6,6 +6,7 @@ what was learned of one holds for all: that it is noise, or which bytes are whic
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -14,6 +15,7 @@ from trainmon.tails.formats.any_width import AnyWidth
 from trainmon.tails.formats.digits import NumberAt
 from trainmon.tails.formats.raw_values import Columns, RawValues
 from trainmon.tails.formats.template import Reading, Template
+from trainmon.tails.prefix import NO_PREFIX, Prefix
 from trainmon.tails.prefix_times import PrefixTimes
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.steps import is_training_key
@@ -45,6 +47,16 @@ class Bulk:
     slots: list[int]
     prefix: PrefixTimes | None
     trains: bool
+
+    def prefixes(self, lines: list[bytes]) -> tuple[list[Prefix], list[float]] | None:
+        """Of each line the prefix, which holds no time, and the time (NaN without); None: they must be read alone."""
+        if self.prefix is None:
+            return [NO_PREFIX] * len(lines), [math.nan] * len(lines)
+        found = self.prefix.read(lines)
+        if found is None:
+            return None
+        prefixes, times = found
+        return prefixes, [math.nan] * len(lines) if times is None else times.tolist()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from trainmon.tails.formats.alike import Alike
 from trainmon.tails.formats.bar import Bar, BarKind
 from trainmon.tails.formats.builder import BlockBuilder
 from trainmon.tails.formats.epoch_heading import EpochHeading
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.ranks import RankVoices
-from trainmon.tails.formats.said_again import is_same
+from trainmon.tails.formats.raw_values import RowValues
+from trainmon.tails.formats.said_again import is_fresh, is_same
 from trainmon.tails.formats.stretch import Known, Stretch
 from trainmon.tails.formats.template import Reading, Template
 from trainmon.tails.formats.templates import Templates
 from trainmon.tails.formats.wide import LONG, WideShapes
 from trainmon.tails.prefix import Prefix
-from trainmon.tails.record import Fact, Mark, Note, NoteKind, Parsed, TimeKind
+from trainmon.tails.record import Fact, FloatArray, Mark, Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
 _HELD_SECONDARIES = 20
@@ -166,6 +170,47 @@ class Sink:
         if rows:
             self._builder.add_rows(rows, *shape)
             self.has_records = True
+
+    def emit_alike(self, alike: Alike, lines: list[bytes], offset: int, line_no: int) -> bool:
+        """Takes records of one shape, as `emit_many` does; False, with nothing taken, where one must be read by itself
+        or may be another rank's echo. The piece they stand in begins at `offset`, the first is number `line_no`."""
+        known, template = alike.known, alike.known.template
+        begun = known.bulk.prefixes(lines)
+        distinct = {id(prefix): prefix for prefix in begun[0]}.values() if begun is not None else ()
+        kinds = {(prefix.time_kind, prefix.is_clock) for prefix in distinct}
+        if begun is None or len(kinds) != 1 or any(prefix.rank for prefix in distinct):
+            return False
+        if not self._has_primary and known.bulk.trains:
+            self._has_primary = True
+            self._held.clear()
+        heads = alike.heads()
+        steps = heads.steps if heads.epochs is None else np.array([self._step_in(*place) for place in heads.places()])
+        rows = alike.rows(steps, np.array(begun[1]), offset, line_no)
+        newest = RowValues(template.keys, rows.values, len(rows.steps) - 1)
+        fresh = is_fresh(rows, self._last)
+        self._last, self.newest_keys, self.record_line = (float(steps[-1]), newest), newest, int(rows.lines[-1])
+        if not fresh.all():
+            rows, heads = rows.where(fresh), heads.where(fresh)
+        if len(rows.steps):
+            self.step, self.step_key = float(rows.steps[-1]), template.shape.step_key or self.step_key
+            for at, total in heads.new_totals():
+                self._total(*total, template.shape.step_key, int(rows.lines[at]))
+            [(kind, is_clock)] = kinds
+            times, kind = self._all_dated(rows.times, kind, is_clock=is_clock)
+            self._builder.add_rows([replace(rows, times=times)], self.step_key, kind, _nan_of(template.dialect))
+            self.has_records = True
+        self.dialects[template.dialect] += len(rows.steps)
+        return True
+
+    def _all_dated(self, times: FloatArray, kind: TimeKind, *, is_clock: bool) -> tuple[FloatArray, TimeKind]:
+        """As `_dated` for many lines whose prefixes are of one kind."""
+        if not len(times) or times[0] != times[0]:
+            return times, kind
+        if self._reads_bars is None:
+            self._reads_bars = False
+        if self._reads_bars:
+            return np.full(len(times), math.nan), TimeKind.NONE
+        return (np.array([self._of_day(time) for time in times.tolist()]) if is_clock else times), kind
 
     def _dated(self, time: float, kind: TimeKind, prefix: Prefix) -> tuple[float, TimeKind]:
         """As `_time` for a prefix that tells `time`; NaN where the records have the bars' clock."""

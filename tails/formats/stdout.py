@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from enum import Enum, auto
-
-import numpy as np
+from functools import partial
 
 from trainmon.tails import facts, notes
+from trainmon.tails.formats.alike import Alike, AlikeLines
 from trainmon.tails.formats.bar import QUICK_BAR, BarKind
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.choice import Choice
@@ -26,11 +25,13 @@ from trainmon.tails.formats.glued import between_writers
 from trainmon.tails.formats.interest import FACTS, FOREIGN, METRICS, NOTES, interest_of, is_silent
 from trainmon.tails.formats.known_lines import KnownLines
 from trainmon.tails.formats.line import Line
+from trainmon.tails.formats.line_kind import LineKind
 from trainmon.tails.formats.logger_names import LoggerNames
 from trainmon.tails.formats.places import DIGITS, Outlines, bare
 from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.stretch import Known, stretch_of
+from trainmon.tails.formats.text_share import is_text
 from trainmon.tails.formats.wrapped import Wrapped, unwrap
 from trainmon.tails.prefix import NO_PREFIX, Prefix, dated, read_prefix
 from trainmon.tails.record import Parsed
@@ -41,20 +42,7 @@ _HEAD = 1 << 16
 _NEAR = 400  # bytes of a line in which what is wrapped in JSON begins
 _SNIFF = 0.1
 _TOGETHER = 8  # fewer lines are read one by one
-_TEXT_SHARE = 0.85
 _TRACEBACK = b"Traceback (most"
-
-
-class _Kind(Enum):
-    """What the outline of a line tells of all lines that share it."""
-
-    DULL = auto()
-    KNOWN = auto()
-    PLAIN_BAR = auto()
-    OTHER = auto()
-
-
-_KIND_OF_BAR = {BarKind.SIDE: _Kind.DULL, BarKind.PLAIN: _Kind.PLAIN_BAR, BarKind.METRICS: _Kind.OTHER}
 
 
 class Stdout(LineFormat):
@@ -69,6 +57,7 @@ class Stdout(LineFormat):
         self._choice = Choice(self._sink)
         self._notes = notes.NoteScanner(source)
         self._outlines = Outlines()
+        self._alike = AlikeLines(self._outlines.loose)
         self._known = KnownLines(self._sink, self._outlines)
         self._cut = CutLines()
         self._parts = ContainerParts()
@@ -86,14 +75,7 @@ class Stdout(LineFormat):
     @classmethod
     def sniff(cls, head: bytes) -> float:
         """A small share of certainty for anything that is mostly text."""
-        if not head.strip(b"\0\r\n\t "):
-            return 0.0
-        values = np.frombuffer(head, np.uint8)
-        odd = int(np.count_nonzero((values < 32) & (values != 0) & ((values < 7) | ((values > 13) & (values != 27)))))
-        if odd > len(values) * (1 - _TEXT_SHARE) / 5:
-            return 0.0
-        text = head.decode("utf-8", "replace")
-        return 0.0 if text.count("\ufffd") > len(text) * (1 - _TEXT_SHARE) else _SNIFF
+        return _SNIFF if is_text(head) else 0.0
 
     @property
     def label(self) -> str:
@@ -116,6 +98,31 @@ class Stdout(LineFormat):
         return parsed
 
     def _read_lines(self, data: bytes, offset: int, line_no: int) -> Parsed:
+        first = line_no
+        for begin, end, alike in self._alike.pieces(data):
+            read = self._read_each if alike is None else partial(self._read_alike, alike)
+            line_no += read(data[begin:end], offset + begin, line_no)
+        parsed = self._sink.take()
+        parsed.lines = line_no - first
+        return parsed
+
+    def _read_alike(self, alike: Alike, data: bytes, offset: int, line_no: int) -> int:
+        """Reads whole lines of one shape, together where nothing is open; lines as long as a cut one by themselves."""
+        at, lines = 0, data.split(b"\n")[:-1]
+        while at < len(lines):
+            is_open = self._busy or self._is_within or self._cut.is_open or self._sink.heading.is_open
+            last = at + 1 if is_open or line_no + at == self._line_prefix[0] else alike.upto(at, self._cut.least)
+            part = alike.part(at, last)
+            self._look_at_frame()
+            if last - at >= _TOGETHER and self._sink.emit_alike(part, lines[at:last], offset, line_no + at):
+                self._line_before = lines[last - 1]
+            else:
+                self._read_each(part.of(data), offset + int(part.begins[0]), line_no + at)
+            at = last
+        return len(lines)
+
+    def _read_each(self, data: bytes, offset: int, line_no: int) -> int:
+        """Reads lines one after the other; how many ends of lines there were."""
         lines = data.split(b"\n")
         outlines = data.translate(DIGITS).split(b"\n")
         if not lines[-1]:
@@ -164,9 +171,7 @@ class Stdout(LineFormat):
         self._read_together(together)
         if lines and not cut.is_open:
             self._line_before = lines[-1]
-        parsed = self._sink.take()
-        parsed.lines = len(outlines) - 1
-        return parsed
+        return len(outlines) - 1
 
     def _read_together(self, lines: list[Known]) -> None:
         """Reads lines of known outlines."""
@@ -297,21 +302,21 @@ class Stdout(LineFormat):
         self._busy = self._choice.is_open or self._notes.is_open or self._folds.is_open
         if was_busy or self._busy or glued:
             return
-        if kind is _Kind.KNOWN and self._sink.newest_template is not None:
+        if kind is LineKind.KNOWN and self._sink.newest_template is not None:
             self._known.add(outline)
             self._outlines.learn(outline, raw, self._line_prefix[1].at, self._sink.newest_template)
-        elif kind is _Kind.DULL:
+        elif kind is LineKind.DULL:
             self._outlines.add_dull(outline)
-        elif kind is _Kind.PLAIN_BAR:
+        elif kind is LineKind.PLAIN_BAR:
             self._outlines.add_plain_bar(outline)
 
-    def _unwrapped(self, wrapped: Wrapped, offset: int, line_no: int) -> _Kind:
+    def _unwrapped(self, wrapped: Wrapped, offset: int, line_no: int) -> LineKind:
         """Reads the lines inside a wrapped one."""
         kinds = set()
         for part in wrapped.lines:
             self._line_prefix = (line_no, wrapped.prefix)
             kinds.add(self._text(part, offset, line_no))
-        return _Kind.DULL if kinds <= {_Kind.DULL} else _Kind.OTHER
+        return LineKind.DULL if kinds <= {LineKind.DULL} else LineKind.OTHER
 
     def _head_of(self, raw: bytes, offset: int, line_no: int) -> bytes:
         """The head of an over-long line, which is told."""
@@ -329,15 +334,15 @@ class Stdout(LineFormat):
         self._line_prefix = (line_no, prefix)
         return prefix
 
-    def _text(self, text: str, offset: int, line_no: int) -> _Kind:
+    def _text(self, text: str, offset: int, line_no: int) -> LineKind:
         """Reads one line's text, or keeps it until the line below has shown whether it goes on there."""
         prefix = self._prefix(text, line_no)
         line = Line(text[prefix.at :], offset, line_no, prefix)
         ready = self._folds.take(line) if not self._choice.is_open else [*self._folds.flush(), line]
         kinds = [self._whole(one) for one in ready]
-        return kinds[0] if ready == [line] else _Kind.OTHER
+        return kinds[0] if ready == [line] else LineKind.OTHER
 
-    def _whole(self, line: Line) -> _Kind:
+    def _whole(self, line: Line) -> LineKind:
         """Reads one line."""
         sink, offset, line_no = self._sink, line.offset, line.line_no
         interest = interest_of(line.text.lower().encode("utf-8", "replace"))
@@ -375,12 +380,12 @@ class Stdout(LineFormat):
                 if template is not None:
                     template.speaks = True
         if template is not None:
-            return _Kind.OTHER if template.speaks or is_foreign else _Kind.KNOWN
+            return LineKind.OTHER if template.speaks or is_foreign else LineKind.KNOWN
         if is_wordy or is_factual:
-            return _Kind.OTHER
+            return LineKind.OTHER
         if sink.bar_kind is not BarKind.NONE:
-            return _KIND_OF_BAR[sink.bar_kind]
-        return _Kind.OTHER if is_record or sink.is_telling or is_heading else _Kind.DULL
+            return LineKind.of_bar(sink.bar_kind)
+        return LineKind.OTHER if is_record or sink.is_telling or is_heading else LineKind.DULL
 
     def _is_named(self, line: Line, *, is_read: bool = False) -> bool:
         """Whether a logger's bare name stands before what is, or may turn out to be, a record."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from trainmon.tails.formats.any_width import AnyWidth
 from trainmon.tails.formats.digits import read_numbers
-from trainmon.tails.formats.places import Bulk, Places
+from trainmon.tails.formats.places import Places
 from trainmon.tails.formats.raw_values import RawValues, RowValues
-from trainmon.tails.prefix import NO_PREFIX, Prefix
+from trainmon.tails.prefix import Prefix
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import FloatArray
 
@@ -102,7 +102,7 @@ def _read(known: Places | AnyWidth, lines: list[Known]) -> Stretch | None:
             return None
         matrix = numbers[:, known.fields]
         values = [RowValues(known.template.keys, matrix, row) for row in range(len(raws))]
-    begun = _prefixes(bulk, raws)
+    begun = bulk.prefixes(raws)
     if begun is None:
         return None
     told = [[_NAN] * len(raws)] * _SLOTS
@@ -110,13 +110,3 @@ def _read(known: Places | AnyWidth, lines: list[Known]) -> Stretch | None:
         told[slot] = heads[:, column].tolist()
     steps, totals, epochs, all_epochs = told
     return Stretch(steps, totals, epochs, all_epochs, begun[1], begun[0], values)
-
-
-def _prefixes(bulk: Bulk, raws: list[bytes]) -> tuple[list[Prefix], list[float]] | None:
-    if bulk.prefix is None:
-        return [NO_PREFIX] * len(raws), [_NAN] * len(raws)
-    found = bulk.prefix.read(raws)
-    if found is None:
-        return None
-    prefixes, times = found
-    return prefixes, [_NAN] * len(raws) if times is None else times.tolist()
