@@ -86,3 +86,13 @@ def test_what_matches_nothing_is_said_so(shut: Path) -> None:
     for target in ("*.txt", "n*/*.log", "none/"):
         [problem] = discover([f"{Sshd.HOST}:{shut}/{target}"], shut).problems
         assert "nothing matches there" in problem or "no such directory there" in problem
+
+
+@pytest.mark.parametrize("target", ["", "*"])
+def test_a_file_that_may_be_a_log_and_may_not_be_read_is_named(shut: Path, target: str) -> None:
+    (shut / "closed.jsonl").write_text('{"step": 1, "loss": 2.5}\n' * 20)
+    (shut / "closed.jsonl").chmod(0)
+    found = discover([f"{Sshd.HOST}:{shut}/{target}"], shut)
+    [problem] = [each for each in found.problems if "closed.jsonl" in each]
+    assert "permission denied; ask its owner" in problem
+    assert problem.startswith(f"{Sshd.HOST}: ")
