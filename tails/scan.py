@@ -247,12 +247,13 @@ class Scan:
             elif look := (_METRIC_LOOK if folder.is_store else look_at_name(entry.name)):
                 self._add(folder, entry, look, identity[0], doubtful)
         self._settle(folder, doubtful)
-        if not folder.files:  # else they are older parts of what lies here
-            packed = [entry for entry in entries if unpacker_of(entry.name)]
-            if packed and isinstance(self.places, LocalPlaces):
-                folder.files += _packed_logs(packed)
-            if not folder.files:
-                self.packed += [entry.path for entry in packed]
+        plain = tuple(os.path.basename(found.path) for found in folder.files)  # noqa: PTH119 - as text
+        # What is called as a log beside it is an older part or a copy of that.
+        packed = [entry for entry in entries if unpacker_of(entry.name) and not entry.name.startswith(plain)]
+        if packed and isinstance(self.places, LocalPlaces):
+            folder.files += _packed_logs(packed)
+        if not folder.files:
+            self.packed += [entry.path for entry in packed]
         folder.files.sort(key=lambda found: found.path)
 
     def _is_silent(self, entry: Child) -> bool:

@@ -38,7 +38,7 @@ FILES: dict[str, tuple[str | bytes, int, int, str]] = {
     "latin1.log": (rows("step: # loss: 2.5 caf\xe9").encode("latin1"), 0, 0, ""),
     "nul-tail.jsonl": (GOOD.encode() + b"\0" * 4096, 0, 0, ""),
     "bom.jsonl": (b"\xef\xbb\xbf" + GOOD.encode(), 0, 0, ""),
-    "torn.gz": (gzip.compress(GOOD.encode() * 50, mtime=0)[:300], 0, 0, "ends in the midst of its packed data"),
+    "torn.jsonl.gz": (gzip.compress(GOOD.encode() * 50, mtime=0)[:300], 0, 0, "ends in the midst of its packed data"),
     "false.parquet": (b"PAR1" + NOISE[:500] + b"PAR1", 2, 2, "not a whole document"),
     "events.out.tfevents.1.x": (NOISE[:2000], 2, 2, "binary"),
     "run-x.wandb": (b":W&B\xbe\xef\x00" + NOISE[:2000], 2, 2, ""),

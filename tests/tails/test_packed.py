@@ -116,3 +116,10 @@ def test_a_packed_data_set_is_no_run(tmp_path: Path) -> None:
     for number in range(40):
         (tmp_path / f"shard_{number}.jsonl.gz").write_bytes(gzip.compress(b'{"text": "some words", "id": 1}\n' * 20))
     assert not discover([], tmp_path).runs
+
+
+def test_a_packed_log_beside_others_is_a_run_unless_it_is_a_part_of_one(tmp_path: Path) -> None:
+    (tmp_path / "new.log").write_bytes(LOGS["train.log"])
+    for name in ("old.log.gz", "new.log.gz", "new.log.1.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(LOGS["train.log"]))
+    assert sorted(run.name for run in discover([], tmp_path).runs) == ["new.log", "old.log.gz"]
