@@ -120,6 +120,7 @@ class Bars(Dialect):
         self._under_eval = False  # whether the newest heading says that what follows is held out
         self._epoch = ""  # the newest heading of an epoch
         self._named: set[str] = set()  # labels of bars that name their step
+        self.newest_label = ""  # of the newest frame that was read in full, with what headings say of it
         self._done: dict[str, tuple[float, float | None]] = {}  # label -> newest step given, its elapsed time
 
     def read(self, line: Line, sink: Sink) -> bool:
@@ -138,6 +139,7 @@ class Bars(Dialect):
         if (self._under_eval or self._epoch) and (measured is not bar or not bar.label):
             measured = self._below_heading(measured)
         bar = measured
+        self.newest_label = bar.label
         is_side = _is_side(bar.label) and _LOSS.search(bar.rest) is None  # "training process", which measures
         if not is_side and not _is_eval(bar.label):
             sink.bar = bar
@@ -162,9 +164,11 @@ class Bars(Dialect):
         return Bar(" ".join(words), bar.n, bar.total, bar.elapsed, bar.rest)
 
     def take(self, frame: QuickFrame, line: Line, sink: Sink) -> None:
-        """Takes a frame with metrics, no side bar's, that was taken apart already."""
+        """Takes a frame, no side bar's, that was taken apart already."""
         if not _is_eval(frame.bar.label):
             sink.bar = frame.bar
+        if frame.is_plain:
+            return
         self._offer(frame.bar, line, sink, frame.named_step, frame.values)
 
     def _offer(

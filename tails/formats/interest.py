@@ -13,6 +13,8 @@ DIALECT_BITS = tuple(1 << place for place in range(len(DIALECTS)))
 METRICS = (1 << len(DIALECTS)) - 1  # any dialect
 FACTS, NOTES, FOREIGN = (1 << len(DIALECTS) + place for place in range(3))
 
+_TELLING = (b"F", b"{")  # F0123 10:00:00: fatal; and most of what begins like a dictionary tells something
+
 interest_of = _GROUPS.of  # bits of those to whom a line, in lower case, is of interest
 
 
@@ -22,7 +24,7 @@ def is_silent(raw: bytes) -> bool:
     >>> is_silent(b"2026-01-01 10:00:00 [INFO] reading shard 5"), is_silent(b"step 5 loss 2.5"), is_silent(b"at lr")
     (True, False, False)
     """
-    if not raw.isascii() or b"\x1b" in raw or b"\0" in raw or raw[:1] == b"F":  # F0123 10:00:00: fatal
+    if not raw.isascii() or b"\x1b" in raw or b"\0" in raw or raw[:1] in _TELLING:
         return False
     low = raw.lower()
     return not may_dangle(low) and not _GROUPS.of(low)

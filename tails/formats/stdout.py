@@ -28,7 +28,7 @@ from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.line_kind import LineKind
 from trainmon.tails.formats.logger_names import LoggerNames
 from trainmon.tails.formats.places import DIGITS, Outlines, bare
-from trainmon.tails.formats.quick_bar import QUICK_FRAME, QuickBars
+from trainmon.tails.formats.quick_bar import QUICK_FRAME, QUICK_PLACE, QuickBars
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.stretch import Known, stretch_of
 from trainmon.tails.formats.text_share import is_text
@@ -259,15 +259,16 @@ class Stdout(LineFormat):
         if frame is None:
             return
         match, raw, offset, line_no = frame
+        match = match or QUICK_PLACE.match(raw)
         if match is None or self._busy:
             self._look(raw, raw.translate(DIGITS), offset, line_no)
         elif not self._read_quickly(match, offset, line_no):
             is_new = not self._quick_bars.knows(match)
             self._look(raw, raw.translate(DIGITS), offset, line_no)
             if is_new and not self._busy:
-                is_metrics = self._sink.bar_kind is BarKind.METRICS and self._sink.newest_template is None
-                is_metrics = is_metrics and not interest_of(raw.lower()) & FOREIGN
-                self._quick_bars.learn(match, is_metrics=is_metrics)
+                is_other = self._sink.newest_template is not None or interest_of(raw.lower()) & FOREIGN
+                kind = BarKind.NONE if is_other else self._sink.bar_kind
+                self._quick_bars.learn(match, kind, self._choice.bars.newest_label)
 
     def _read_quickly(self, match: re.Match[bytes], offset: int, line_no: int) -> bool:
         """Reads a frame of a bar, if frames of its words are known."""
@@ -358,6 +359,8 @@ class Stdout(LineFormat):
             is_named = self._is_named(line, is_read=True)
             is_record, line = (True, line) if is_named else self._choice.read(line, interest)
             is_record = is_record or self._is_named(line)
+            if sink.is_telling:  # a heading may say of bars below it what they are
+                self._quick_bars.clear()
             if sink.has_records and not had_records:
                 self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
         if is_foreign:

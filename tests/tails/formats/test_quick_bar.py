@@ -23,11 +23,13 @@ KEYS = (
     ("loss", "loss"),
     ("foo",),
     ("perdida",),
+    (),
 )
 TEXTS = (
     *("hello", "step 7 | loss: 2.5 | lr:", "1.0e-04 | tok/s: 9", "Traceback (most recent call last):"),
     *('  File "a.py", line 3, in f', "ValueError: x", "2026-01-01 10:00:00 [INFO] reading shard 5"),
     *("saved checkpoint at step 3", "  step   loss", "  3   2.5", "train step 9: loss 2.5 lr 1e-4"),
+    *("Validation", "Training", "Epoch 2/4", "{'loss': 2.5, 'epoch': 0.5}"),
 )
 VALUES = ("nan", "-.5", "1,024", "2.5%", "3.1K", "None", "1.")
 NEVER = re.compile(rb"(?!)")
@@ -74,6 +76,7 @@ def test_no_short_way_changes_what_is_read(seed: int, monkeypatch: pytest.Monkey
     data = log(seed)
     quick = everything(data)
     monkeypatch.setattr(stdout, "QUICK_FRAME", NEVER)
+    monkeypatch.setattr(stdout, "QUICK_PLACE", NEVER)
     monkeypatch.setattr(stdout, "is_silent", lambda _raw: False)
     assert everything(data) == quick
 
@@ -94,3 +97,50 @@ def test_frames_of_known_words_are_not_read_in_full(monkeypatch: pytest.MonkeyPa
     rows, _, _ = everything("\r".join(frames).encode())
     assert len(full) <= 101  # a hundred different percentages
     assert [number for row in rows[::2] for number in ast.literal_eval(str(row))[0]] == list(range(1, 2000))
+
+
+def _bars(first: float, kind: str) -> str:
+    return "".join(
+        f"\r{10 * n:3d}%|{'#' * n:<10}| {n}/10 [00:{n:02d}<00:10,  1.02it/s{kind.format(first - n / 8)}]"
+        for n in range(1, 11)
+    )
+
+
+def test_a_heading_changes_what_known_frames_mean() -> None:
+    text = (
+        f"{_bars(4, ', loss={:.3f}')}\nValidation\n{_bars(8, ', loss={:.3f}')}\nTraining\n{_bars(3, ', loss={:.3f}')}\n"
+    )
+    reader = stdout.Stdout("log")
+    parsed = reader.feed(text.encode(), 0, 1)
+    parsed.add(reader.finish())
+    found: dict[str, list[float]] = {}
+    for block in parsed.blocks:
+        for key, values in block.columns.items():
+            found.setdefault(key, []).extend(value for value in values.tolist() if value == value)
+    assert found["loss"] == [first - n / 8 for first in (4, 3) for n in range(1, 11)]
+    assert found["eval/loss"] == [8 - n / 8 for n in range(1, 11)]
+
+
+def test_frames_that_tell_their_place_alone_are_looked_at_once_a_percent(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    look = stdout.Stdout._look
+
+    def counted(self: stdout.Stdout, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
+        nonlocal looks
+        looks += b"|" in raw
+        look(self, raw, outline, offset, line_no)
+
+    monkeypatch.setattr(stdout.Stdout, "_look", counted)
+    lines = []
+    for step in range(10, 2010, 10):
+        frames = "".join(
+            f"\r{n // 20:3d}%|{'#' * (n // 200):<10}| {n}/2000 [{n // 60:02d}:{n % 60:02d}<1:00:00,  1.02it/s]"
+            for n in range(step - 9, step + 1)
+        )
+        lines.append(f"{frames}\n{{'loss': {2 + step % 7 / 8}, 'epoch': {step / 1000}}}\n")
+    reader = stdout.Stdout("log")
+    parsed = reader.feed("".join(lines).encode(), 0, 1)
+    parsed.add(reader.finish())
+    steps = [step for block in parsed.blocks for step in block.steps.tolist()]
+    assert steps == [float(step) for step in range(10, 2010, 10)]
+    assert looks <= 130
