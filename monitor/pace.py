@@ -52,7 +52,9 @@ class Pace:
         self._count(now_s, records)
         passed_s = now_s - self._seen[0]
         used_s = self._used_s()
-        if passed_s >= _LOOK_S or used_s - self._seen[1] >= _FAR * SHARE * _LOOK_S:  # that is too much already
+        # What is measured holds a whole round: without one all seems cheap, and the next would come sooner for it.
+        least_s = max(_LOOK_S, self.interval_s)
+        if passed_s >= least_s or used_s - self._seen[1] >= _FAR * SHARE * least_s:  # that is too much already
             share = (used_s - self._seen[1]) / passed_s
             over = share / SHARE
             self._seen = (now_s, used_s)
