@@ -57,6 +57,10 @@ def _outline(chart: Chart) -> Hashable:
     return (chart.title, chart.number, chart.unit, chart.x_name, chart.shades, chart.ticks, curves, looks, points)
 
 
+def _are_beside(one: Region, other: Region) -> bool:
+    return one.y == other.y and one.height == other.height and other.x - one.right in (0, 1)
+
+
 class ChartGrid(FlatWidget, can_focus=True):
     """Charts in a grid. Those that do not fit, and those without data, are one short entry each at the foot."""
 
@@ -195,16 +199,20 @@ class ChartGrid(FlatWidget, can_focus=True):
             self._plan, self._blocks = plan, {}
             self.refresh()
         at = self.current
-        changed = [
-            place
-            for place, chart in self._places
-            if self._draw_block(place, self._viewed(chart, whole), chosen=self.has_focus and chart is at)
-        ]
+        changed: list[Region] = []
+        for place, chart in self._places:
+            rows = self._draw_block(place, self._viewed(chart, whole), chosen=self.has_focus and chart is at)
+            if not rows:
+                continue
+            region = Region(place.x, place.y, place.width, rows)
+            if changed and _are_beside(changed[-1], region):  # a line is drawn once for all charts on it
+                region = region.union(changed.pop())
+            changed.append(region)
         if strips != self._foot:
             self._foot = strips
-            changed.append(Place(0, height - len(foot), width, len(foot)))
+            changed.append(Region(0, height - len(foot), width, len(foot)))
         if changed:
-            self.refresh(*(Region(*place) for place in changed))
+            self.refresh(*changed)
 
     def _min_height(self, height: int) -> int:
         return 6 if height >= _ROOMY else 8
@@ -274,13 +282,14 @@ class ChartGrid(FlatWidget, can_focus=True):
             lines.append([*head, Span(fit(f"{one.title}: {reason}", width - 4, glyphs.ellipsis), "muted")])
         return lines
 
-    def _draw_block(self, place: Place, chart: Chart, chosen: bool) -> bool:
+    def _draw_block(self, place: Place, chart: Chart, chosen: bool) -> int:
+        """How many lines of the chart, from its title on, are others now."""
         look = look_of(self)
         chosen = chosen and not self.enlarged
         key = (chart.key, chart.value, chart.change, chosen, look.dark, look.glyphs.braille)
         known = self._blocks.get(place)
         if known is not None and known.key == key:
-            return False
+            return 0
         now_s, outline = clock_of(self).monotonic(), (_outline(chart), key[3:])
         values = sum(curve.x.size for curve in chart.curves)
         grown = values - known.values if known is not None else values
@@ -290,13 +299,13 @@ class ChartGrid(FlatWidget, can_focus=True):
             and 0 <= grown * 2 * place.width < known.values
             and 0.0 <= now_s - known.drawn_s < _PLOT_S
         ):
-            return self._draw_title(known, chart, place)
+            return int(self._draw_title(known, chart, place))
         lines = draw_chart(chart, place.width, place.height, look.glyphs)
         strips = look.strips(lines, place.width)
         if chosen:
             strips[0] = look.strip(lines[0], place.width, "cursor")
         self._blocks[place] = _Block(key, strips, outline, values, now_s, lines[0], chosen)
-        return True
+        return place.height
 
     def _draw_title(self, known: _Block, chart: Chart, place: Place) -> bool:
         """The value alone: what came since is less than half a dot of the curve."""
