@@ -109,22 +109,20 @@ class Stdout(LineFormat):
     def _read_alike(self, alike: Alike, data: bytes, offset: int, line_no: int) -> int:
         """Reads whole lines of one shape, together where nothing is open; lines as long as a cut one by themselves."""
         at, lines = 0, data.split(b"\n")[:-1]
-        while at < len(lines):
+        while at < len(alike):
             is_open = self._busy or self._is_within or self._cut.is_open or self._sink.heading.is_open
             last = at + 1 if is_open or line_no + at == self._line_prefix[0] else alike.upto(at, self._cut.least)
-            part = alike.part(at, last)
             self._look_at_frame()
+            part = alike.part(at, last)
             if last - at >= _TOGETHER and self._sink.emit_alike(part, lines[at:last], offset, line_no + at):
                 self._line_before = lines[last - 1]
             else:
                 self._read_each(part.of(data), offset + int(part.begins[0]), line_no + at)
             at = last
-        return len(lines)
+        return at
 
     def _read_each(self, data: bytes, offset: int, line_no: int) -> int:
-        """Reads lines one after the other; how many ends of lines there were."""
-        lines = data.split(b"\n")
-        outlines = data.translate(DIGITS).split(b"\n")
+        lines, outlines = data.split(b"\n"), data.translate(DIGITS).split(b"\n")
         if not lines[-1]:
             lines.pop()
         dull, places, loose = self._outlines.dull, self._outlines.places, self._outlines.loose
