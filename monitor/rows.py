@@ -131,6 +131,7 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         blocks[0].step_key,
         blocks[0].time_kind,
         blocks[0].run,
+        blocks[0].by_metric,
     )
 
 

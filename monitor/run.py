@@ -16,7 +16,7 @@ from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.step_unit import STEP_COUNTS, unit_of
 from trainmon.monitor.steps.tracker import Placed, StepTracker
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed
+from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.steps import says_eval
 
 _OF_RANK: Final = {
@@ -158,6 +158,7 @@ class SourceReader:
 
     def _block(self, block: Block) -> Iterator[Event]:
         self.step_key = block.step_key or self.step_key
+        self.tracker.by_metric = block.by_metric
         lines = np.maximum.accumulate(block.lines)
         begin = 0
         while begin < len(block):
@@ -285,6 +286,10 @@ def _logged(block: Block, raw: str, where: slice) -> BoolArray:
     return ~np.isnan(block.columns[raw][where])
 
 
+def _shape(block: Block) -> tuple[str, TimeKind, bool]:
+    return (block.step_key, block.time_kind, block.by_metric)
+
+
 def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
     group: list[Block] = []
     keys: set[str] = set()
@@ -292,7 +297,7 @@ def _joined(blocks: Sequence[Block]) -> Iterator[Block]:
     for block in blocks:
         if not len(block):
             continue
-        is_other = group and (block.step_key, block.time_kind) != (group[0].step_key, group[0].time_kind)
+        is_other = group and _shape(block) != _shape(group[0])
         if is_other or (group and (rows + len(block)) * len(keys | block.columns.keys()) > MOST_CELLS):
             yield join_blocks(group)
             group, keys, rows = [], set(), 0

@@ -49,6 +49,7 @@ class _Rows(msgspec.Struct, array_like=True):
     step_key: str
     time_kind: TimeKind
     run: str
+    by_metric: bool
 
 
 class _Item(msgspec.Struct, array_like=True):
@@ -208,6 +209,7 @@ def _block(rows: _Rows, source: str, data: bytes) -> Block:
         rows.step_key,
         rows.time_kind,
         rows.run,
+        rows.by_metric,
     )
 
 
@@ -288,4 +290,5 @@ def _rows(block: Block, out: bytearray) -> _Rows:
         block.step_key,
         block.time_kind,
         block.run,
+        block.by_metric,
     )

@@ -62,6 +62,7 @@ class Block:
     number was logged (NaN, Inf or null). ABSENT and NUMBER are filled in there as well.
     `step_key`: the log's own name of the step, "" when no key serves (then `steps` is all NaN).
     `run`: which of the runs that the file holds, as ``seed=2``; "" for the first, and where there is only one.
+    `by_metric`: all values of one metric stand before those of the next, so that a step that goes back is no restart.
     """
 
     source: str
@@ -74,6 +75,7 @@ class Block:
     step_key: str = ""
     time_kind: TimeKind = TimeKind.NONE
     run: str = ""
+    by_metric: bool = False
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -15,6 +15,7 @@ from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.rows import Rows, stack
 from trainmon.tails.formats.stamps import stamp_order
 from trainmon.tails.record import FloatArray
+from trainmon.tails.steps import step_rank
 
 EPOCH: Final = SignalKey("progress.epoch")
 # Rows a few intervals back are out of order; farther back they are another place of the run.
@@ -162,14 +163,16 @@ class Attempt:
         raw, width = float(row.steps[0]), self.counter.interval
         self._offset = self.counter.top + (raw if raw > width else width) - raw
 
-    def is_other_quantity(self, row: Rows) -> bool:
-        """Whether `row` goes on, or begins, with a quantity that is listed behind others, all by themselves."""
+    def is_other_quantity(self, row: Rows, *, by_metric: bool = False) -> bool:
+        """Whether `row` goes on, or begins, with a quantity that is listed behind others, all by themselves.
+
+        `by_metric`: it is known of the rows that they stand so."""
         if self._is_wide:
             return False
         keys = [key for key in row.columns if _is_number(key) and row.logged(key).any()]
         if len(keys) != 1 or (keys[0] in self._keys and keys[0] not in self._apart):
             return False
-        if keys[0].signal.startswith("eval.") and not self._apart:
+        if keys[0].signal.startswith("eval.") and not (self._apart or by_metric):
             return False  # held-out data may have a counter of their own
         self._keys.add(keys[0])
         self._apart.add(keys[0])
@@ -218,5 +221,6 @@ class Attempt:
 
 
 def _is_number(key: SignalKey) -> bool:
-    """Whether `key` is measured, not a clock or a count of progress."""
-    return not key.signal.startswith("progress.") and stamp_order(key.signal) is None
+    """Whether `key` is measured, not a clock, a count of progress or a number of the rows."""
+    is_place = stamp_order(key.signal) is not None or step_rank(key.signal) is not None
+    return not key.signal.startswith("progress.") and not is_place

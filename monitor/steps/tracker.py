@@ -52,11 +52,13 @@ class StepTracker:
 
     `stepless` tells whether line numbers stand in for the step; `problems` what was found odd. `began_anew`: the steps
     went back to where they began and nothing says why: another run looks the same as a restart from scratch.
+    `by_metric`: of the rows that come next, as `Block.by_metric`.
     """
 
     def __init__(self) -> None:
         self.problems: dict[str, str] = {}
         self.began_anew = False
+        self.by_metric = False
         self._attempt = Attempt()
         self._writers = Writers()
         self._prelude: list[Rows] = []
@@ -180,7 +182,7 @@ class StepTracker:
             yield from self._new_attempt([row], is_told=True, is_resumed=is_resumed)
         elif not attempt.counter.begun or attempt.aux_apart or step >= top:
             yield from self._accept(row)
-        elif not self._evidence and attempt.is_other_quantity(row):
+        elif not self._evidence and attempt.is_other_quantity(row, by_metric=self.by_metric):
             yield Placed(_at(row, step))
         elif step < attempt.counter.first or (not attempt.is_near(step) and not attempt.aux_begun):
             attempt.aux_apart = True

@@ -204,9 +204,10 @@ class Bulk:
                 )
 
     def _put(self, batch: Batch, step_key: str, time_kinds: list[TimeKind]) -> None:
+        table, by_metric = self.reader.run.table, self.reader.trusts_steps
         distinct = set(time_kinds) - {TimeKind.NONE}
         if len(distinct) < 2:
-            self.reader.run.table.add(batch, step_key, next(iter(distinct), TimeKind.NONE))
+            table.add(batch, step_key, next(iter(distinct), TimeKind.NONE), by_metric)
             return
         start = 0
         current = TimeKind.NONE
@@ -216,7 +217,7 @@ class Bulk:
             if current is TimeKind.NONE and kind is not None:
                 current = kind
                 continue
-            self.reader.run.table.add(batch.rows(np.arange(start, index)), step_key, current)
+            table.add(batch.rows(np.arange(start, index)), step_key, current, by_metric)
             start, current = index, kind or TimeKind.NONE
 
 

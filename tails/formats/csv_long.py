@@ -66,34 +66,3 @@ def pivot(
             marks[key] = np.zeros(len(values), np.uint8)
             marks[key][at] = mark[at]
     return columns, marks
-
-
-class Stretches:
-    """Whether each metric of a long table stands in one stretch, one after the other, as exports write them.
-
-    There what was measured on held-out data stands behind the whole training, at steps of its own.
-
-    >>> stretches = Stretches()
-    >>> stretches.see([("loss", 1), ("loss", 2), ("val", 3)]), stretches.see([("val", 4), ("loss", 5), ("val", 6)])
-    (3, 1)
-    >>> stretches.hold
-    False
-    """
-
-    def __init__(self) -> None:
-        self.hold = True
-        self._known: set[str] = set()
-        self._newest = ""
-        self._line_no = 0
-
-    def see(self, rows: Sequence[tuple[str, int]]) -> int:
-        """Takes in the names and the lines of rows; how many of them stand so. Rows may be shown again."""
-        for place, (name, line_no) in enumerate(rows if self.hold else ()):
-            if line_no > self._line_no and name != self._newest:
-                if name in self._known:
-                    self.hold = False
-                    return place
-                self._known.add(name)
-                self._newest = name
-            self._line_no = max(self._line_no, line_no)
-        return len(rows) if self.hold else 0

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.bulk import Bulk, Rows
+from trainmon.tails.formats.by_metric import Stretches
 from trainmon.tails.formats.csv_columns import SAYS_NOTHING, column_of, number_of
 from trainmon.tails.formats.csv_header import (
     Header,
@@ -23,7 +25,7 @@ from trainmon.tails.formats.csv_header import (
     names_metric,
 )
 from trainmon.tails.formats.csv_labels import Labels
-from trainmon.tails.formats.csv_long import Stretches, pivot, places
+from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, records_in, split
 from trainmon.tails.formats.csv_wide import WideRuns
@@ -277,14 +279,8 @@ class CsvTable(LineFormat):
 
     def _emit(self, header: Header, rows: list[TableRow], most: int, *, final: bool) -> int:
         """Adds the first `most` rows; how many. The others wait for those that tell which run they belong to."""
-        if header.long and self._stretches.hold:
-            names = [
-                ("\t".join(fields[at] for at in header.long[:2] if at >= 0), line) for fields, _, line in rows[:most]
-            ]
-            most = self._stretches.see(names) or most
-            self.reader.trusts_steps = self._stretches.hold or most < len(names)
-        else:
-            self.reader.trusts_steps = False
+        if header.long and not (most := self._see_stretches(header, rows, most, final=final)):
+            return 0
         rows, ahead = rows[:most], rows[most:]
         table = list(zip(*(row[0] for row in rows), strict=True))
         columns: Columns = {}
@@ -334,6 +330,22 @@ class CsvTable(LineFormat):
         self._bulk.add_columns(columns, marks, texts, offsets, lines, suffixes, placed)
         self._say_strange([(at, strange[at]) for at in sorted(strange) if at < len(offsets)], rows)
         return len(offsets)
+
+    def _see_stretches(self, header: Header, rows: list[TableRow], most: int, *, final: bool) -> int:
+        """How many of the first `most` rows of a long table are alike in whether its metrics stand one by one; 0 while
+        only those behind them can tell."""
+        self.reader.trusts_steps = rows[0][1] < self._stretches.end
+        if not self.reader.trusts_steps:
+            return most
+        places = [at for at in (*header.runs, *header.labels, *header.long[:2]) if at >= 0]
+        names = ["\t".join(fields[at] for at in places) for fields, _, _ in rows[: most + Stretches.LOOK_AHEAD]]
+        for place, name in enumerate(names[:most]):
+            behind = partial(names.__getitem__, slice(place + 1, None))
+            answer = self._stretches.take(name, rows[place][1], behind, final=final)
+            if not answer:
+                self.reader.trusts_steps = place > 0
+                return place if place or answer is None else most
+        return most
 
     def _say_strange(self, found: list[tuple[int, int]], rows: list[TableRow]) -> None:
         """Counts the rows that hold a word in a column of numbers; (row, column) of each."""

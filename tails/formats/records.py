@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trainmon.tails.formats.at_the_end import is_summary, told_end
+from trainmon.tails.formats.by_metric import Stretches
 from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.config_facts import config_facts, fact_of_constant, fact_value, looks_like_config
 from trainmon.tails.formats.event_words import judged, message_in
-from trainmon.tails.formats.kinds import RecordKind, Role, kind_of
+from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS, RecordKind, Role, kind_of
 from trainmon.tails.formats.long_form import long_form
 from trainmon.tails.formats.ranks import RankVoices
 from trainmon.tails.formats.run_keys import names_run
@@ -62,6 +63,7 @@ class RecordReader:
         self.parsed = Parsed()
         self.took_row = False
         self.trusts_steps = False  # rows behind the training's step are of that step, on no counter of their own
+        self._stretches = Stretches()
         self._runs = [self.run]
         self._rows_seen = False
         self._rows_since_start = True
@@ -154,7 +156,7 @@ class RecordReader:
         `took_row` tells afterwards whether it was a row, not facts.
         `following` gives as many of the records behind it as are asked for, for the choice of the step and the run.
         """
-        values, texts = self.keys.row(record)
+        values, texts = cells = self.keys.row(record)
         if (named := long_form(values, texts)) is not None:
             values = named
         kind = self.kind(values, texts)
@@ -166,14 +168,27 @@ class RecordReader:
             behind = following(self.chooser.LOOK_AHEAD) if following is not None else ()
             if self.chooser.consider(values, [numbers for numbers, _ in behind], final=final) is None:
                 return False
+        by_metric = named is not None and self._stands_by_metric(cells, offset, following, final=final)
+        if by_metric is None:
+            return False
         own_texts = {key: text for key, text in texts.items() if key in record}
         # Of a record in long form, other words tell what was measured.
         row = (values, own_texts if named is None else {key: own_texts[key] for key in own_texts if names_run(key)})
         if not self._enter_run_of(row, offset, line_no, following, final=final):
             return False
         if self.split.newest >= 0:
+            self.trusts_steps = by_metric
             self._read_row(kind, values, own_texts, offset, line_no)
+            self.trusts_steps = False
         return True
+
+    def _stands_by_metric(self, cells: Cells, offset: int, following: Following | None, *, final: bool) -> bool | None:
+        """What `Stretches.take` says of a record in long form."""
+
+        def behind() -> list[str]:
+            return list(map(_metric_of, following(Stretches.LOOK_AHEAD))) if following is not None else []
+
+        return self._stretches.take(_metric_of(cells), offset, behind, final=final or following is None)
 
     def _enter_run_of(self, row: Cells, offset: int, line_no: int, following: Following | None, *, final: bool) -> bool:
         """Goes on with the run that a record belongs to; False when what follows must be seen first."""
@@ -256,9 +271,10 @@ class RecordReader:
         if not columns:
             return
         number = math.nan if step is None or not math.isfinite(step) else step
-        number = self.run.track.own_step(number, is_training=any(map(is_training_key, columns)))
+        own = self.run.track.own_step(number, is_training=any(map(is_training_key, columns)))
+        number = number if self.trusts_steps else own
         time, time_kind = time_of(values, texts)
-        self.run.table.add(Row(columns, number, time, offset, line_no), step_key, time_kind)
+        self.run.table.add(Row(columns, number, time, offset, line_no), step_key, time_kind, self.trusts_steps)
         self.rows_were_read(number if number == number else None)
         for key, value in values.items():
             if value is not None and fact_of_constant(key) is not None:
@@ -292,6 +308,17 @@ class RecordReader:
             strong = [key for key in values if (step_rank(key) or math.inf) < 3]
             step = values[strong[0]] if strong else None
         return step if step is not None and math.isfinite(step) else None
+
+
+def _metric_of(cells: Cells) -> str:
+    """What a record in long form measures, of which run; "" for another one."""
+    values, texts = cells
+    named = long_form(values, texts)
+    if named is None:
+        return ""
+    whose = [str(value) for key, value in (*values.items(), *texts.items()) if names_run(key)]
+    kinds = [texts[key] for key in (*TYPE_KEYS, *SPLIT_KEYS) if key in texts]
+    return "\t".join((*whose, *kinds, next(reversed(named))))
 
 
 def _type_text(texts: Texts) -> str:

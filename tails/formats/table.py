@@ -55,7 +55,8 @@ class Row:
 
 
 class Table:
-    """Collects `Row` and `Batch` of a run; `take` gives blocks, cut where the step key or the kind of time changes."""
+    """Collects `Row` and `Batch` of a run; `take` gives blocks, cut where the step key, the kind of time or whether
+    they stand metric by metric changes."""
 
     def __init__(self, source: str, run: str = "") -> None:
         self.source = source
@@ -65,15 +66,18 @@ class Table:
         self._count = 0
         self._step_key = ""
         self._time_kind = TimeKind.NONE
+        self._by_metric = False
         self._blocks: list[Block] = []
 
-    def add(self, part: Batch | Row, step_key: str, time_kind: TimeKind) -> None:
-        """Adds what comes next; `time_kind` NONE where it has no times."""
+    def add(self, part: Batch | Row, step_key: str, time_kind: TimeKind, by_metric: bool = False) -> None:
+        """Adds what comes next; `time_kind` NONE where it has no times, `by_metric` as `Block.by_metric`."""
         changed = (step_key and self._step_key not in ("", step_key)) or (
             time_kind is not TimeKind.NONE and self._time_kind not in (TimeKind.NONE, time_kind)
         )
+        changed = changed or by_metric != self._by_metric
         if changed or (self._count > _FEWEST_ROWS and len(self._keys) * self._count > _CELL_LIMIT):
             self._close()
+        self._by_metric = by_metric
         self._step_key = step_key or self._step_key
         self._time_kind = time_kind if time_kind is not TimeKind.NONE else self._time_kind
         self._parts.append(part)
@@ -89,7 +93,8 @@ class Table:
     def _close(self) -> None:
         if self._count:
             made = _block(self.source, self._parts, self._count, self._step_key, self._time_kind)
-            self._blocks.append(replace(made, run=self.run) if self.run else made)
+            is_plain = not (self.run or self._by_metric)
+            self._blocks.append(made if is_plain else replace(made, run=self.run, by_metric=self._by_metric))
         self._parts, self._keys, self._count = [], set(), 0
         self._step_key, self._time_kind = "", TimeKind.NONE
 
