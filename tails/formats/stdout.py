@@ -141,9 +141,7 @@ class Stdout(LineFormat):
                     self._line_before = lines[index - 1]
                 for whole in cut.take(Piece(raw, offset, line_no)):
                     self._uncut(whole)
-                least = cut.least
-                offset += size
-                line_no += 1
+                least, offset, line_no = cut.least, offset + size, line_no + 1
                 continue
             is_rest = False
             of_any_width = None
@@ -220,6 +218,9 @@ class Stdout(LineFormat):
     def _line(self, raw: bytes, outline: bytes, offset: int, line_no: int, *, is_whole: bool = False) -> None:
         if not self._busy:
             if outline in self._outlines.dull:
+                if not is_whole and line_no != self._line_prefix[0]:
+                    self._look_at_frame()
+                    self._hear_prefix(raw, line_no)
                 return
             if outline in self._outlines.plain_bars and b" 0/" not in raw:
                 self._defer(None, raw, offset, line_no, b"")
@@ -232,8 +233,7 @@ class Stdout(LineFormat):
                 return
             if b"[" in raw:
                 quick = QUICK_FRAME.match(raw)
-                match = quick or QUICK_BAR.match(raw)
-                if match is not None:
+                if (match := quick or QUICK_BAR.match(raw)) is not None:
                     self._defer(quick, raw, offset, line_no, match[1])
                     return
         self._look_at_frame()
@@ -250,7 +250,13 @@ class Stdout(LineFormat):
         if place != self._frame_place:
             self._look_at_frame()
             self._frame_place = place
+        elif self._frame is not None and self._frame[3] == line_no != self._line_prefix[0]:
+            self._hear_prefix(self._frame[1], line_no)
         self._frame = (match, raw, offset, line_no)
+
+    def _hear_prefix(self, raw: bytes, line_no: int) -> None:
+        """Reads of a frame that is passed over what the frames behind it have their time and rank from."""
+        self._prefix(strip_escapes(raw.decode("utf-8", "replace")), line_no)
 
     def _look_at_frame(self) -> None:
         frame, self._frame, self._frame_place = self._frame, None, b""
@@ -286,7 +292,8 @@ class Stdout(LineFormat):
     def _look(self, raw: bytes, outline: bytes, offset: int, line_no: int) -> None:
         """Looks at a line of an outline that is not known, and learns the outline if it can."""
         if len(raw) > _MAX_LINE:
-            raw = self._head_of(raw, offset, line_no)
+            raw = raw[:_HEAD]
+            self._sink.cannot_read(Line(raw.decode("utf-8", "replace"), offset, line_no))
         text = strip_escapes(raw.decode("utf-8", "replace").replace("\0", ""))
         glued = between_writers(text)
         for part in glued[:-1]:
@@ -316,11 +323,6 @@ class Stdout(LineFormat):
             self._line_prefix = (line_no, wrapped.prefix)
             kinds.add(self._text(part, offset, line_no))
         return LineKind.DULL if kinds <= {LineKind.DULL} else LineKind.OTHER
-
-    def _head_of(self, raw: bytes, offset: int, line_no: int) -> bytes:
-        """The head of an over-long line, which is told."""
-        self._sink.cannot_read(Line(raw[:_HEAD].decode("utf-8", "replace"), offset, line_no))
-        return raw[:_HEAD]
 
     def _prefix(self, text: str, line_no: int) -> Prefix:
         return self._inherit(self._names.behind(text, read_prefix(text)), line_no)
@@ -363,19 +365,16 @@ class Stdout(LineFormat):
                 self._outlines.dull.clear()  # what is taken for a record depends on whether there were any
         if is_foreign:
             line = said
-        is_factual = not is_record and bool(interest & FACTS)
-        if is_factual:
+        if is_factual := not is_record and bool(interest & FACTS):
             for key, value in facts.facts_of(line.text):
                 sink.fact(key, value, line_no)
         template = sink.newest_template
         is_bar_alone = sink.bar_kind is not BarKind.NONE
-        is_first = template is not None and not template.was_heard
+        may_speak = template is None or template.speaks or not template.was_heard
         if template is not None:
             template.was_heard = True
-        may_speak = template is None or template.speaks or is_first
         is_telling = bool(interest & NOTES) or line.prefix.is_fatal or line.prefix.is_error
-        is_wordy = self._notes.is_open or (may_speak and not is_bar_alone and is_telling)
-        if is_wordy:
+        if is_wordy := self._notes.is_open or (may_speak and not is_bar_alone and is_telling):
             for note in self._notes.scan(line.text, line.prefix, line_no, offset, sink.step):
                 sink.note(note)
                 if template is not None:
@@ -384,7 +383,7 @@ class Stdout(LineFormat):
             return LineKind.OTHER if template.speaks or is_foreign else LineKind.KNOWN
         if is_wordy or is_factual:
             return LineKind.OTHER
-        if sink.bar_kind is not BarKind.NONE:
+        if is_bar_alone:
             return LineKind.of_bar(sink.bar_kind)
         return LineKind.OTHER if is_record or sink.is_telling or is_heading else LineKind.DULL
 
