@@ -2,7 +2,8 @@
 
 Nested objects become ``outer/inner``; lists of numbers ``key[0]``, ``key[1]``; lists of more than `LIST_LIMIT` values
 are left out (token ids, histograms). Booleans are no numbers. Whether a string or a null of a key counts is settled
-by the first value the key had: a key that began as text stays text, and only real numbers under it count.
+by the first value the key had: a key that began as text stays text, and only real numbers under it count. Strings of
+a number and its unit count under the key with the unit of the first behind it, ``key (unit)``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from trainmon.tails.formats.measured import in_unit, may_be_measured, measured
 from trainmon.tails.formats.numbers import c_runtime_number
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.samples import scores_of
@@ -80,12 +82,18 @@ def _named_values(values: list[Any] | tuple[Any, ...]) -> list[tuple[str, Any]]:
     return named if len(named) <= LIST_LIMIT else []
 
 
+def _with_unit(key: str, unit: str) -> str:
+    """The key with its unit, which it may name itself: ``time_ms``."""
+    return key if key.lower().endswith(f"_{unit.lower()}") else f"{key} ({unit})"
+
+
 class Kind(Enum):
     """What the first value of a key was: a null alone does not say."""
 
     UNKNOWN = 0
     NUMBER = 1
     TEXT = 2
+    MEASURED = 3  # strings with a unit
 
 
 class KeyTable:
@@ -93,6 +101,7 @@ class KeyTable:
 
     def __init__(self) -> None:
         self.kinds: dict[str, Kind] = {}
+        self._units: dict[str, str] = {}  # of each key that began with one
         self.texts_found = 0  # how often a key that had only nulls turned out to be text
 
     def cell(self, key: str, value: object, put: Callable[[str, float | None], None]) -> bool:
@@ -114,14 +123,28 @@ class KeyTable:
             return True
         if value is None:
             if kind is not Kind.TEXT:
-                put(key, None)
+                put(_with_unit(key, self._units[key]) if kind is Kind.MEASURED else key, None)
             return True
         number = number_in(value) if isinstance(value, str) and kind is not Kind.TEXT else None
         if number is None:
-            self._settle(key, kind, Kind.TEXT)
-            return False
+            return self._measured(key, kind, value, put)
         self._settle(key, kind, Kind.NUMBER)
         put(key, number)
+        return True
+
+    def _measured(self, key: str, kind: Kind, value: object, put: Callable[[str, float | None], None]) -> bool:
+        """As `cell`, of a value that is no bare number."""
+        is_open = kind in (Kind.UNKNOWN, Kind.MEASURED) and may_be_measured(key)
+        told = measured(value) if is_open and isinstance(value, str) else None
+        if told is None:
+            self._settle(key, kind, Kind.TEXT)
+            return False
+        number, unit = told
+        self._settle(key, kind, Kind.MEASURED)
+        own = self._units.setdefault(key, unit)
+        if (converted := in_unit(number, unit, own)) is None:
+            return False
+        put(_with_unit(key, own), converted)
         return True
 
     def _settle(self, key: str, kind: Kind, found: Kind) -> None:

@@ -233,7 +233,7 @@ class StructPlan:
         if is_top and kind is Kind.TEXT and types.text and self._split.wants(key, is_number=False):
             self._run_texts[key] = getter
         mixed = (kind is Kind.TEXT and types.number) or (kind is Kind.NUMBER and types.truth)
-        if types.listed or types.inner is not None or mixed or kind is None:
+        if types.listed or types.inner is not None or mixed or kind is None or kind is Kind.MEASURED:
             return Any, Any, _Leaf(key, _Use.NESTED, getter)
         if kind is Kind.TEXT:
             return str | bool | None, str | bool | None, _Leaf(key, _Use.IGNORED, getter)

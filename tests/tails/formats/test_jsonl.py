@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -367,3 +368,22 @@ def test_records_behind_bytes_that_are_no_text_stand_where_they_are(front: bytes
     places = [at for block in blocks for at in block.offsets.tolist()]
     assert len(places) == 8
     assert all(data[at:].startswith(b'{"step": %d,' % step) for step, at in enumerate(places, 1))
+
+
+def test_a_string_of_a_number_and_its_unit_is_the_number_in_that_unit() -> None:
+    told = {"mem": "40.5 GiB", "util": "55%", "rate": "12,345 tok/s", "perf": {"time_ms": "12ms"}, "size": "7B"}
+    times = ["1.25s", "900 ms", "soon", None, "2 GiB", "2s"] * 20
+    parsed = read(*({"step": i, "loss": 2.5, "dt": text, **told} for i, text in enumerate(times)))
+    assert column(parsed, "mem (GiB)") == [40.5] * 120
+    assert column(parsed, "util (%)") == [55.0] * 120
+    assert column(parsed, "rate (tok/s)") == [12345.0] * 120
+    assert column(parsed, "perf/time_ms") == [12.0] * 120
+    assert column(parsed, "dt (s)")[:3] == [1.25, 0.9, pytest.approx(math.nan, nan_ok=True)]
+    assert marks(parsed, "dt (s)") == ["NUMBER", "NUMBER", "NULL", "NUMBER"] * 20
+    assert not any("size" in key for block in parsed.blocks for key in block.columns)
+
+
+def test_what_a_run_is_called_is_no_measurement() -> None:
+    parsed = read(*({"step": i, "loss": 2.5, "variant": text} for text in ("10%", "20%") for i in range(30)))
+    assert [block.run for block in parsed.blocks] == ["", "variant=20%"]
+    assert all(list(block.columns) == ["loss"] for block in parsed.blocks)

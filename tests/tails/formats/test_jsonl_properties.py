@@ -23,7 +23,9 @@ _SCALARS = st.one_of(
     _NUMBERS,
     st.booleans(),
     st.none(),
-    st.sampled_from(["nan", "-inf", "0.5", "x", "eval", "1:02", "2026-03-25 10:09:23"]),
+    st.sampled_from(
+        ["nan", "-inf", "0.5", "x", "eval", "1:02", "2026-03-25 10:09:23", "1.5s", "900 ms", "40 GiB", "5%"]
+    ),
 )
 
 
