@@ -174,4 +174,5 @@ def _rows_from(block: Block, start: int) -> Block:
         block.step_key,
         block.time_kind,
         block.run,
+        block.by_metric,
     )

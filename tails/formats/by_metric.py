@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final
 
 
@@ -49,3 +50,13 @@ class Stretches:
         self._known.add(name)
         self._newest, self._seen = name, offset
         return True
+
+
+def stand_by_metric(names: Sequence[str]) -> bool:
+    """Whether records of these names, which are all there are, stand metric by metric.
+
+    >>> stand_by_metric(["loss", "loss", "val"]), stand_by_metric(["loss", "val", "loss"])
+    (True, False)
+    """
+    stretches = sum(before != name for before, name in pairwise(names)) + 1
+    return stretches == len(set(names))

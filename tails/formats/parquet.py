@@ -10,6 +10,7 @@ import numpy as np
 
 from trainmon.tails.formats.base import DocumentFormat
 from trainmon.tails.formats.bulk import Bulk
+from trainmon.tails.formats.by_metric import stand_by_metric
 from trainmon.tails.formats.csv_columns import column_of
 from trainmon.tails.formats.csv_header import INDEX, Header, is_number
 from trainmon.tails.formats.csv_long import pivot, places
@@ -73,8 +74,11 @@ class Parquet(DocumentFormat):
                 if all(isinstance(word, str | None) for word in words):
                     _add_words(name, words, columns, marks, texts)
         columns.update(_counted_index(table, columns))
-        columns, marks = _by_name(columns, marks, texts)
+        metrics: list[str] = []  # of each row of a long table
+        wide = columns
+        columns, marks = _by_name(columns, marks, texts, metrics)
         reader = RecordReader(self.source)
+        reader.trusts_steps = bool(metrics) and stand_by_metric(metrics)
         head = [
             {key: float(column[row]) for key, column in columns.items() if not np.isnan(column[row])}
             for row in range(min(_HEAD_ROWS, table.num_rows))
@@ -86,7 +90,7 @@ class Parquet(DocumentFormat):
         offsets = np.zeros(len(rows), np.int64)
         wants = reader.split.wants
         words = {key: own for key, own in texts.items() if wants(key, is_number=False)}
-        numbers = {key: column for key, column in columns.items() if wants(key, is_number=True)}
+        numbers = {key: column for key, column in columns.items() if key in wide and wants(key, is_number=True)}
         steps = columns.get(reader.chooser.key, np.full(len(rows), np.nan))
         placed = reader.place({**words, **numbers}, steps, offsets, rows + 1, final=True)
         kinds = (*TYPE_KEYS, *SPLIT_KEYS)
@@ -136,8 +140,13 @@ def _counted_index(table: Any, columns: Columns) -> Columns:
     return {}
 
 
-def _by_name(columns: Columns, marks: Marks, texts: dict[str, list[str | None]]) -> tuple[Columns, Marks]:
-    """The columns of a table in long form by the metrics that its rows name; those of any other table as they are."""
+def _by_name(
+    columns: Columns, marks: Marks, texts: dict[str, list[str | None]], metrics: list[str]
+) -> tuple[Columns, Marks]:
+    """The columns of a table in long form by the metrics that its rows name; those of any other table as they are.
+
+    `metrics` is filled with what each row measures, of which run.
+    """
     header = Header.of([*columns, *texts])
     if not header.long:
         return columns, marks
@@ -145,6 +154,9 @@ def _by_name(columns: Columns, marks: Marks, texts: dict[str, list[str | None]])
     if value not in columns or name not in texts:
         return columns, marks
     kept = {header.names[at] for at in (*places(header), *header.runs)}
+    runs = [header.names[at] for at in (*header.runs, *header.labels)]
+    told = [own for key in (*runs, kind, name) if (own := texts.get(key, columns.get(key))) is not None]
+    metrics += ["\t".join(map(str, row)) for row in zip(*told, strict=True)]
     named = pivot(texts.get(kind), texts[name], columns[value], marks.get(value))
     for key in texts.keys() - kept:
         del texts[key]  # words of a measurement, not of a run

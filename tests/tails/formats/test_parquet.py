@@ -59,6 +59,16 @@ def test_long_form() -> None:
     assert {key for block in parsed.blocks for key in block.columns} == {"loss", "lr"}
 
 
+def test_long_form_metric_by_metric() -> None:
+    rows = [(name, step) for name, stride in (("loss", 1), ("lr", 1), ("val_loss", 5)) for step in range(0, 40, stride)]
+    values = [2 + 1 / (1 + step) for _, step in rows]
+    parsed = Parquet("p").parse(table(name=[row[0] for row in rows], step=[row[1] for row in rows], value=values))
+    (block,) = parsed.blocks
+    assert (block.run, block.by_metric) == ("", True)
+    assert block.steps.tolist() == [float(step) for _, step in rows]
+    assert column(parsed, "val_loss") == values[-8:]
+
+
 def test_long_form_of_two_runs() -> None:
     rows = [(run, step) for run in "ab" for step in range(6)]
     parsed = Parquet("h.parquet").parse(
