@@ -31,7 +31,8 @@ _MOST_ASKED = 8  # directories, of those that a pattern without matches names
 class RunFile:
     """One file of a run, by its path from `cwd`, and what it is for. `remote`: where it lies, if on another host.
 
-    `attempt`: which start of the run wrote it, where a scheduler says; 0 is the first, or not known.
+    `attempt`: which start of the run wrote it, where a scheduler says; 0 is the first, or not known. `is_series`: it
+    stands for all documents that the run wrote, one a step.
     Roles: text of the job, numbers, one rank's text, settings (not a log), a side log (stderr, warnings).
     """
 
@@ -39,6 +40,7 @@ class RunFile:
     role: Role
     remote: RemotePath | None = None
     attempt: int = 0
+    is_series: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ class _Search:
         return Discovery(tuple(runs), *told, may_grow=self.may_grow, down=tuple(self.down))
 
     def _file(self, found: Found) -> RunFile:
-        return RunFile(Path(found.path), found.look.role, self.remote.get(found.path), self.attempts.get(found.path, 0))
+        remote, attempt = self.remote.get(found.path), self.attempts.get(found.path, 0)
+        return RunFile(Path(found.path), found.look.role, remote, attempt, found.look.is_series)
 
     def _is_silent(self, target: Target) -> bool:
         """Whether a local target lies on a file system whose server does not answer: that must stop no other target."""

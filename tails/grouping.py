@@ -16,6 +16,7 @@ from dataclasses import replace
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.looks import RANK_FOLDER, look_at_name
 from trainmon.tails.numbered import settle_numbered
+from trainmon.tails.numbered_documents import settle_documents
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.scan import Folder, Found
 from trainmon.tails.starts import WANDB_START
@@ -185,6 +186,7 @@ def _mark_ranks(name: str, run: Group) -> None:
 def _own_runs(folder: Folder) -> list[Group]:
     """The runs that the files lying in `folder` itself make."""
     settle_numbered(folder)
+    settle_documents(folder)
     files = [found for found in folder.files if found.look.role != "config"]
     configs = [found for found in folder.files if found.look.role == "config"]
     state = folder.newest_state()

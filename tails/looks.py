@@ -41,12 +41,14 @@ NAMED_UNREAD = (Doubt.TEXT, Doubt.NUMBERS)  # logs by their names: they count, s
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a name says. `key`: what is left of it without the words that every run uses, the same for all its files."""
+    """What a name says. `key`: what is left of it without the words that every run uses, the same for all its files.
+    `is_series`: the newest of the documents that the run writes, one a step (`numbered_documents`)."""
 
     role: Role
     doubt: Doubt
     key: str = ""
     is_state: bool = False
+    is_series: bool = False
 
 
 # Settings of a training, whatever stands before the word; those of other things than the training are none.
@@ -105,7 +107,7 @@ def look_at_name(name: str) -> Look | None:
     """What `name` says; None when a file of that name is never read.
 
     >>> look_at_name("slurm-12.err"), look_at_name("README.txt")
-    (Look(role='log', doubt=<Doubt.TEXT: 1>, key='slurm-12', is_state=False), None)
+    (Look(role='log', doubt=<Doubt.TEXT: 1>, key='slurm-12', is_state=False, is_series=False), None)
     """
     lower = name.lower()
     if _CONFIG.fullmatch(lower):

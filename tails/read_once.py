@@ -84,4 +84,8 @@ def open_source(file: RunFile, clock: Clock, detect: Detect, *, must_reopen: boo
         from trainmon.tails.packed import PackedTail  # for those who have such files
 
         return PackedTail(file.path, clock=clock, detect=detect)
+    if file.is_series:
+        from trainmon.tails.series_tail import SeriesTail  # for those who have such files
+
+        return SeriesTail(file.path, clock=clock)
     return Tail(file.path, clock=clock, detect=detect, must_reopen=must_reopen)

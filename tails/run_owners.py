@@ -7,6 +7,7 @@ from pathlib import Path
 
 from trainmon.tails.discover import RunFile, RunFiles
 from trainmon.tails.naming import name_runs
+from trainmon.tails.numbered_documents import shape_of
 from trainmon.tails.scan import CHECKPOINT
 
 _STATE = "trainer_state.json"
@@ -49,15 +50,15 @@ class RunOwners:
 
     def _state_owner(self, run: RunFiles) -> str | None:
         """The run whose checkpoint's state is superseded by this one's."""
-        states = [file.path for file in run.files if file.path.name == _STATE]
-        owned = [path for path in self._owner if path.name == _STATE] if states else []
-        return next((self._owner[old] for old in owned for new in states if _is_next_state(old, new)), None)
+        states = [file for file in run.files if file.path.name == _STATE or file.is_series]
+        owned = [path for path in self._owner if path.suffix.lower() == ".json"] if states else []
+        return next((self._owner[old] for old in owned for new in states if _is_next(old, new)), None)
 
     def _supersedes(self, name: str, run: RunFiles, file: RunFile, move: Callable[[Path, Path], None]) -> bool:
         """Whether `file` takes the place of an older checkpoint's state."""
         present = {each.path for each in run.files}
         for old in [path for path, owner in self._owner.items() if owner == name]:
-            if old not in present and _is_next_state(old, file.path):
+            if old not in present and _is_next(old, file):
                 self._owner.pop(old)
                 self._owner[file.path] = name
                 files = tuple(each for each in self.runs[name].files if each.path != old)
@@ -72,6 +73,14 @@ class RunOwners:
         path = run.files[0].path
         place = path if len(run.files) == 1 else path.parent
         return name_runs([str(place)], self._cwd, self.runs)[0]
+
+
+def _is_next(old: Path, new: RunFile) -> bool:
+    """Whether `new` takes the place of the file at `old`: a checkpoint's state, or the newest document of many."""
+    if not new.is_series:
+        return _is_next_state(old, new.path)
+    before, after = shape_of(old), shape_of(new.path)
+    return before is not None and after is not None and before[:2] == after[:2] and before[2] < after[2]
 
 
 def _is_next_state(old: Path, new: Path) -> bool:
