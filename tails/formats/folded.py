@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from trainmon.tails.error_lines import tells_error
+from trainmon.tails.formats.bar import is_like_a_bar
 from trainmon.tails.formats.flat import METRIC
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.numbers import NUMBER
@@ -109,7 +110,7 @@ class Folds:
             return False
         if _DANGLING.search(self._lines[-1].text[-64:]) is None or _GOES_ON.match(line.text) is None:
             return False
-        return not _names_step(line.text) and not tells_error(line.text)
+        return not (_names_step(line.text) or tells_error(line.text) or is_like_a_bar(line.text))
 
 
 def _blanks(text: str) -> int:
