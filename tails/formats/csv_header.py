@@ -38,7 +38,7 @@ _BARE_FORMS = (  # MLflow's: milliseconds, value, step; Neptune's: step, time, v
     ),
 )
 _TYPE_OF_NAME = (
-    *("metric_type", "metric.context.subset", "context.subset", "metric.context", "runcontext"),
+    *("metric_type", "metric.context.subset", "context.subset", "metric.context", "runcontext", "context"),
     *("subset", "split", "phase", "group", "category"),
 )
 

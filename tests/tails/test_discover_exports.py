@@ -49,6 +49,7 @@ def test_three_numbers_are_no_such_row(tmp_path: Path) -> None:
         ("metricName,metricValue,step,runContext", "loss,{value},{step},train", "loss,{value},{step},validate"),
         ("metric.name,metric.context.subset,step,value", "loss,train,{step},{value}", "loss,val,{step},{value}"),
         ("step,split,metric,value", "{step},train,loss,{value}", "{step},val,loss,{value}"),
+        ("step,name,context,value", "{step},loss,train,{value}", "{step},loss,val,{value}"),
     ],
 )
 def test_a_column_tells_training_from_validation(tmp_path: Path, header: str, train: str, held_out: str) -> None:
