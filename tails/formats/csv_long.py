@@ -55,6 +55,8 @@ def pivot(
         kind = kinds[index] if kinds is not None else None
         if kind and (match := _SUBSET.search(kind)) is not None:
             kind = match[1]
+        elif kind and kind[0] == "{":  # a context that tells no subset
+            kind = ""
         kind = _HELD_OUT.get(kind, kind) if kind else kind
         key = (f"{kind}/{name}" if kind else name) + (suffixes[index] if suffixes is not None else "")
         rows.setdefault(key, []).append(index)
