@@ -136,7 +136,7 @@ class Continuations:
     def _head(self, path: str) -> Piece | None:
         """The first records of a log; None when it shows none."""
         try:
-            seen = os.stat(path)  # noqa: PTH116 - a path that is text
+            seen = os.stat(path)
             known = self._heads.get((path, seen.st_ino))
             if known is not None or _state(path, seen) in self._blank:
                 return known
@@ -163,7 +163,7 @@ class Continuations:
     def _tail(self, path: str) -> Piece | None:
         """The last records of a log as it is now; None when it shows none."""
         try:
-            known = self._tails.get(_state(path, os.stat(path)))  # noqa: PTH116 - see above
+            known = self._tails.get(_state(path, os.stat(path)))
             if known is not None:
                 return known
             fd, status = open_regular(path)
@@ -232,7 +232,7 @@ def _log_of(each: Group) -> Found | None:
 
 def _numbers(each: Group) -> tuple[int, ...]:
     log = _log_of(each)
-    return tuple(map(int, re.findall(r"\d+", os.path.basename(log.path)))) if log is not None else ()  # noqa: PTH119 - as text
+    return tuple(map(int, re.findall(r"\d+", os.path.basename(log.path)))) if log is not None else ()
 
 
 def _whole(chain: _Chain, attempts: dict[str, int]) -> Group:

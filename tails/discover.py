@@ -222,7 +222,7 @@ class _Search:
 
     def _take_directory(self, target: Target) -> None:
         path = str(self.cwd / target.path)
-        if not os.path.isdir(path):  # noqa: PTH112
+        if not os.path.isdir(path):
             self.problems.append(f"{show(target.text)}: no such directory; check the spelling")
             return
         before = self.entries
@@ -239,7 +239,7 @@ class _Search:
             )
 
     def _take_glob(self, target: Target) -> None:
-        matches = glob.glob(target.path, root_dir=self.cwd, recursive=True)  # noqa: PTH207 - keeps relative paths
+        matches = glob.glob(target.path, root_dir=self.cwd, recursive=True)
         if not matches:
             why = self._denied(target.path) or "nothing matches; check the pattern (quote it from the shell)"
             self.problems.append(f"{show(target.text)}: {why}")
@@ -249,10 +249,10 @@ class _Search:
         before = len(self.groups)
         folders: dict[str, Folder] = {}
         for match in sorted(matches)[:MAX_MATCHES]:
-            if os.path.isdir(self.cwd / match):  # noqa: PTH112
+            if os.path.isdir(self.cwd / match):
                 self.groups += [(target.text, run) for run in group(self._scanned(match))]
             elif (look := self._glob_look(match)) is not None:
-                parent = os.path.dirname(match)  # noqa: PTH120
+                parent = os.path.dirname(match)
                 folder = folders.setdefault(parent, Folder(str(self.cwd / parent), 0))
                 if look.is_state:
                     folder.states.append(str(self.cwd / match))
@@ -267,24 +267,24 @@ class _Search:
 
     def _denied(self, pattern: str) -> str:
         """Which directory that a pattern without matches names may not be read; "" when none is so."""
-        folder = os.path.dirname(pattern)  # noqa: PTH120
+        folder = os.path.dirname(pattern)
         while folder not in ("", "/"):
-            matches = glob.glob(folder, root_dir=self.cwd, recursive=True)[:_MOST_ASKED]  # noqa: PTH207
+            matches = glob.glob(folder, root_dir=self.cwd, recursive=True)[:_MOST_ASKED]
             for match in matches or [folder]:
                 try:
-                    os.listdir(self.cwd / match)  # noqa: PTH208
+                    os.listdir(self.cwd / match)
                 except PermissionError as error:
                     return explain(match, error)
                 except OSError:
                     continue
             if matches:
                 break
-            folder = os.path.dirname(folder)  # noqa: PTH120
+            folder = os.path.dirname(folder)
         return ""
 
     def _glob_look(self, match: str) -> Look | None:
         """Files that a pattern names: those called a log count as they are, others when they look like one."""
-        look = look_at_name(os.path.basename(match))  # noqa: PTH119
+        look = look_at_name(os.path.basename(match))
         if look is None or look.doubt in (Doubt.NONE, Doubt.TEXT):
             return look
 
@@ -305,7 +305,7 @@ class _Search:
 
     def _named(self, path: str) -> Group:
         """A file that is named is a run of its own, also before it exists; settings beside it belong to it."""
-        name = os.path.basename(path)  # noqa: PTH119
+        name = os.path.basename(path)
         look = look_at_name(name.rpartition(".")[0] if packing_of(name) else name) or Look("stdout", Doubt.NONE)
         if look.role in ("config", "rank", "log"):
             look = Look("stdout", Doubt.NONE)
@@ -318,7 +318,7 @@ class _Search:
         except OSError:
             return []
         looks = [(name, look_at_name(name)) for name in names if name.endswith((".toml", ".json", ".yaml", ".yml"))]
-        base = os.path.basename(path)  # noqa: PTH119
+        base = os.path.basename(path)
         found = [
             Found(str(parent / name), look) for name, look in looks if look and look.role == "config" and name != base
         ]
@@ -328,7 +328,7 @@ class _Search:
 
     def _inherit(self, run: Group) -> None:
         """Settings of a directory above hold where none lie nearer."""
-        if run.path in self.remote or any(os.path.basename(file.path) == SETTINGS_NAME for file in run.files):  # noqa: PTH119
+        if run.path in self.remote or any(os.path.basename(file.path) == SETTINGS_NAME for file in run.files):
             return
         folder = Path(run.files[0].path).parent if run.files else Path(run.path)
         if folder not in self.above:
@@ -367,6 +367,6 @@ def read_packed(paths: Sequence[str], folder: str) -> str:
     >>> read_packed(["/runs/a/metrics.jsonl.gz", "/runs/b/metrics.jsonl.gz"], "/runs")
     'a/metrics.jsonl.gz and 1 more; unpack them, or: zcat FILE | trainmon watch -'
     """
-    tool = unpacker_of(os.path.basename(paths[0]))  # noqa: PTH119 - as text
+    tool = unpacker_of(os.path.basename(paths[0]))
     more, them = (f" and {len(paths) - 1:,} more", "them") if len(paths) > 1 else ("", "it")
     return f"{show(os.path.relpath(paths[0], folder))}{more}; unpack {them}, or: {tool} FILE | trainmon watch -"

@@ -177,7 +177,7 @@ class Follower:
         """What the path leads to now, None when to nothing; with a descriptor where that must be had to know."""
         try:
             if not self._must_reopen:
-                return None, os.stat(self.path)  # noqa: PTH116
+                return None, os.stat(self.path)
             fd, status = (open_again if self._is_regular else open_regular)(self.path)
         except OSError as error:
             if error.errno in _GONE:

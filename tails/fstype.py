@@ -80,7 +80,7 @@ def mount_of(path: str | Path, mounts: tuple[Mount, ...] | None = None) -> Mount
     `path` is taken as it is written (made absolute); resolve symbolic links before, where that may not hang.
     """
     known = read_mounts() if mounts is None else mounts
-    absolute = os.path.abspath(path)  # noqa: PTH100 - resolve() would touch the file system
+    absolute = os.path.abspath(path)
     best: Mount | None = None
     for mount in known:
         point = mount.point.rstrip("/")
@@ -97,7 +97,7 @@ def mount_behind(path: str | Path, mounts: tuple[Mount, ...] | None = None) -> M
     """
     known = read_mounts() if mounts is None else mounts
     by_point = {mount.point.rstrip("/") or "/": mount for mount in known}  # the later of two at one point
-    todo = os.path.abspath(path).split("/")[:0:-1]  # noqa: PTH100
+    todo = os.path.abspath(path).split("/")[:0:-1]
     place = "/"
     for _ in range(_MAX_STEPS):
         if not todo:
@@ -106,16 +106,16 @@ def mount_behind(path: str | Path, mounts: tuple[Mount, ...] | None = None) -> M
         if name in ("", "."):
             continue
         if name == "..":
-            place = os.path.dirname(place)  # noqa: PTH120
+            place = os.path.dirname(place)
             continue
         place = f"{place.rstrip('/')}/{name}"
         if place in by_point and by_point[place].may_hang:
             return mount_of("/".join((place, *reversed(todo))), known)
         try:
-            target = os.readlink(place)  # noqa: PTH115
+            target = os.readlink(place)
         except OSError:
             continue
-        place = "/" if target.startswith("/") else os.path.dirname(place)  # noqa: PTH120
+        place = "/" if target.startswith("/") else os.path.dirname(place)
         todo += target.split("/")[::-1]
     return mount_of(place, known)
 

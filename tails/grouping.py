@@ -112,7 +112,7 @@ def _resumed(runs: list[Group]) -> list[Group]:
     starts: dict[tuple[str, str], list[Group]] = {}
     for run in runs:
         if match := WANDB_START.fullmatch(_base(run.folder)):
-            starts.setdefault((os.path.dirname(run.folder), match["id"]), []).append(run)  # noqa: PTH120
+            starts.setdefault((os.path.dirname(run.folder), match["id"]), []).append(run)
     for several in starts.values():
         if len(several) > 1:
             several.sort(key=lambda run: _base(run.folder).removeprefix("offline-"))
@@ -211,7 +211,7 @@ def _is_one_run(by_key: dict[str, list[Found]]) -> bool:
         return False
     if len(metrics) <= 1:
         return True
-    endings = Counter(os.path.splitext(found.path)[1] for key in metrics for found in by_key[key])  # noqa: PTH122
+    endings = Counter(os.path.splitext(found.path)[1] for key in metrics for found in by_key[key])
     return max(endings.values()) == 1
 
 
@@ -229,4 +229,4 @@ def _is_log(found: Found) -> bool:
 
 
 def _base(path: str) -> str:
-    return os.path.basename(path)  # noqa: PTH119
+    return os.path.basename(path)

@@ -235,7 +235,7 @@ class History:
     def _leads_to(self) -> tuple[int, int] | None:
         """Device and inode of what lies at the path now."""
         try:
-            status = os.stat(self.path)  # noqa: PTH116
+            status = os.stat(self.path)
         except OSError:
             return None
         return status.st_dev, status.st_ino
@@ -282,6 +282,6 @@ def _is_empty(part: Part) -> bool:
 def _size_about(part: Part) -> int:
     """Unpacked bytes in `part`; a guess for a packed one."""
     try:
-        return os.stat(part.path).st_size * (8 if part.is_packed else 1)  # noqa: PTH116
+        return os.stat(part.path).st_size * (8 if part.is_packed else 1)
     except OSError:
         return 0

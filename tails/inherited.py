@@ -25,7 +25,7 @@ def settings_above(folder: Path, known: dict[str, Path | None] | None = None) ->
     known = {} if known is None else known
     try:
         place = os.path.realpath(folder)
-        if not os.path.isdir(place):  # noqa: PTH112 - not there yet, or no path of this machine (host:PATH)
+        if not os.path.isdir(place):
             return None
     except (OSError, ValueError):
         return None
@@ -37,15 +37,15 @@ def settings_above(folder: Path, known: dict[str, Path | None] | None = None) ->
             known[place] = _settings_in(place)
         if (found := known[place]) is not None:
             return found
-        place = os.path.dirname(place)  # noqa: PTH120 - as text, since it is done for every run every few seconds
+        place = os.path.dirname(place)
     return None
 
 
 def _settings_in(place: str) -> Path | None:
-    found = os.path.join(place, SETTINGS_NAME)  # noqa: PTH118 - see above
+    found = os.path.join(place, SETTINGS_NAME)
     try:
-        mode = os.stat(found).st_mode  # noqa: PTH116 - see above
-        if stat.S_ISREG(mode) and not os.stat(place).st_mode & _MAY_ANYONE_WRITE:  # noqa: PTH116 - see above
+        mode = os.stat(found).st_mode
+        if stat.S_ISREG(mode) and not os.stat(place).st_mode & _MAY_ANYONE_WRITE:
             return Path(found)
     except OSError:
         pass  # not there, or not ours to see: what lies above is looked at
@@ -61,7 +61,7 @@ def owner_of(path: str) -> str:
     try:
         if silent_mount(path) is not None:
             return ""
-        uid = os.stat(path).st_uid  # noqa: PTH116 - a path that is only a label (host:PATH) is not there
+        uid = os.stat(path).st_uid
     except (OSError, ValueError):
         return ""
     try:

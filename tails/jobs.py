@@ -198,7 +198,7 @@ def files_of(job: JobFiles, places: JobPlaces, *, with_work_dir: bool) -> JobRun
             if path and path not in files:
                 files[path] = Found(path, Look("stdout" if role == "stdout" else "log", Doubt.NONE))
                 attempts[path] = attempt
-    folders = {os.path.dirname(path) for path in files}  # noqa: PTH120
+    folders = {os.path.dirname(path) for path in files}
     if not folders and is_private_place(job.work_dir):
         folders = {job.work_dir}
     for found in _with_id(job, places, folders):
@@ -216,8 +216,8 @@ def is_private_place(path: str) -> bool:
     (False, False, True)
     """
     place = os.path.normpath(path)
-    homes = {os.path.expanduser("~"), "/", "/tmp", "/home", "/root", "/scratch"}  # noqa: PTH111
-    return place.startswith("/") and place not in homes and os.path.dirname(place) != "/home"  # noqa: PTH120
+    homes = {os.path.expanduser("~"), "/", "/tmp", "/home", "/root", "/scratch"}
+    return place.startswith("/") and place not in homes and os.path.dirname(place) != "/home"
 
 
 def _with_id(job: JobFiles, places: JobPlaces, folders: set[str]) -> list[Found]:
@@ -232,7 +232,7 @@ def _with_id(job: JobFiles, places: JobPlaces, folders: set[str]) -> list[Found]
             look = look_at_name(name) if pattern.search(name) else None
             if look is not None and look.role != "config":
                 role = "rank" if look.role == "rank" else "log" if look.role == "stdout" else look.role
-                found.append(Found(os.path.join(folder, name), Look(role, look.doubt)))  # noqa: PTH118
+                found.append(Found(os.path.join(folder, name), Look(role, look.doubt)))
     return found
 
 

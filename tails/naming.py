@@ -50,7 +50,7 @@ def _alone(paths: Sequence[str], cwd: Path) -> list[int]:
     """Which of several paths have the directory they lie in, and all below it, to themselves."""
     if len(paths) < 2:
         return []
-    whole = [os.path.abspath(cwd / path) for path in paths]  # noqa: PTH100 - as below
+    whole = [os.path.abspath(cwd / path) for path in paths]
     below = Counter(folder for path in whole for folder in _above(path))
     own = Counter(whole)
     folders = map(os.path.dirname, whole)
@@ -58,7 +58,7 @@ def _alone(paths: Sequence[str], cwd: Path) -> list[int]:
 
 
 def _above(path: str) -> Iterator[str]:
-    while (folder := os.path.dirname(path)) != path:  # noqa: PTH120 - links are kept as they were named
+    while (folder := os.path.dirname(path)) != path:
         yield folder
         path = folder
 
@@ -73,10 +73,10 @@ def _says_less(components: list[str]) -> bool:
 
 
 def _parts(path: str, cwd: Path) -> list[str]:
-    absolute = os.path.abspath(cwd / path)  # noqa: PTH100 - links are kept as they were named
+    absolute = os.path.abspath(cwd / path)
     relative = os.path.relpath(absolute, cwd)
     if relative == ".":
-        return [os.path.basename(absolute) or "/"]  # noqa: PTH119 - as above
+        return [os.path.basename(absolute) or "/"]
     shown = absolute if relative.startswith("..") else relative
     return [part for part in shown.split("/") if part] or ["/"]
 

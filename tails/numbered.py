@@ -31,7 +31,7 @@ def settle_numbered(folder: Folder) -> None:
     for found in folder.files:
         directory, base = os.path.split(found.path)
         if numbered := numbered_name(base):
-            stem = os.path.join(directory, numbered[0])  # noqa: PTH118 - a path of another machine stays the text it is
+            stem = os.path.join(directory, numbered[0])
             by_stem.setdefault(stem, {})[numbered[1]] = found
     written = {number for stem, parts in by_stem.items() if not _ERRORS.search(stem) for number in parts}
     for stem, parts in by_stem.items():

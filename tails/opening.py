@@ -50,7 +50,7 @@ def open_regular(path: str | Path) -> tuple[int, os.stat_result]:
 
     Raises `NotRegular` (before opening, since opening a FIFO or a device may have effects) and OSError.
     """
-    require_regular(path, os.stat(path))  # noqa: PTH116
+    require_regular(path, os.stat(path))
     return open_again(path)
 
 

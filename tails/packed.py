@@ -90,7 +90,7 @@ class PackedFile:
 
     def _look(self) -> bool:
         """Whether another file lies there than the one that is read. Raises OSError, NotRegular."""
-        status = os.stat(self.path)  # noqa: PTH116 - a path that is text
+        status = os.stat(self.path)
         require_regular(self.path, status)
         self.mtime = status.st_mtime
         signature = (status.st_ino, status.st_size, status.st_mtime_ns)

@@ -86,7 +86,7 @@ class Identity:
     def of(cls, path: Path) -> Identity | None:
         """The state of the plain file at `path` now; None when there is none, or it cannot be read."""
         try:
-            with open(os.path.realpath(path), "rb") as file:  # noqa: PTH123 - a place of unknown kind is not opened
+            with open(os.path.realpath(path), "rb") as file:
                 found = os.fstat(file.fileno())
                 if not stat.S_ISREG(found.st_mode):
                     return None

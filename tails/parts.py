@@ -45,7 +45,7 @@ def older_parts(path: str | Path, wall: float) -> list[Part]:
     directory, base = os.path.split(os.fspath(path))
     if not may_have_parts(base):
         return []
-    status = os.stat(directory or ".")  # noqa: PTH116
+    status = os.stat(directory or ".")
     seen = (status.st_ino, status.st_mtime_ns) if wall - status.st_mtime > RECENT_S else None
     names = _listing(directory or ".") if seen is None else _known_listing(directory or ".", seen)
     return parts_among(directory, base, names)
@@ -74,7 +74,7 @@ def parts_among(directory: str, base: str, names: Sequence[str]) -> list[Part]:
 
 def _part(directory: str, base: str, name: str) -> Part | None:
     rest = name[len(base) :]
-    where = os.path.join(directory, name)  # noqa: PTH118
+    where = os.path.join(directory, name)
     if match := _NUMBERED.fullmatch(rest):
         number, packed = match.groups()
         return Part(where, (1, "", -int(number)), packed is not None) if int(number) else None
@@ -92,7 +92,7 @@ def _known_listing(directory: str, seen: tuple[int, int]) -> tuple[str, ...]:
 
 
 def _listing(directory: str) -> tuple[str, ...]:
-    return tuple(sorted(os.listdir(directory)))  # noqa: PTH208
+    return tuple(sorted(os.listdir(directory)))
 
 
 class PartReader:

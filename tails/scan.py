@@ -124,22 +124,22 @@ class LocalPlaces:
         """A directory's identity and children. Raises OSError, ETIMEDOUT where a server does not answer."""
         if (self._mounts is None or path in self._far_points) and self.silent_mount(path) is not None:
             raise OSError(errno.ETIMEDOUT, "the file server does not answer")
-        status = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)
         with os.scandir(path) as listing:
             return (status.st_dev, status.st_ino), sorted(listing, key=lambda entry: entry.name)
 
     def identity(self, path: str) -> tuple[int, int]:
         """Device and inode."""
-        status = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)
         return status.st_dev, status.st_ino
 
     def exists(self, path: str) -> bool:
         """Whether there is something."""
-        return os.path.exists(path)  # noqa: PTH110
+        return os.path.exists(path)
 
     def mtime(self, path: str) -> float:
         """When it was last written to."""
-        return os.stat(path).st_mtime  # noqa: PTH116
+        return os.stat(path).st_mtime
 
     def shows_training(self, found: list[Found]) -> list[Found]:
         """Those that look like logs."""
@@ -168,7 +168,7 @@ class Folder:
     @property
     def name(self) -> str:
         """Its last component."""
-        return os.path.basename(self.path)  # noqa: PTH119
+        return os.path.basename(self.path)
 
     def newest_state(self) -> str | None:
         """Of several states of one run only the newest counts: it holds the history of those before it."""
@@ -247,7 +247,7 @@ class Scan:
             elif look := (_METRIC_LOOK if folder.is_store else look_at_name(entry.name)):
                 self._add(folder, entry, look, identity[0], doubtful)
         self._settle(folder, doubtful)
-        plain = tuple(os.path.basename(found.path) for found in folder.files)  # noqa: PTH119 - as text
+        plain = tuple(os.path.basename(found.path) for found in folder.files)
         # What is called as a log beside it is an older part or a copy of that.
         packed = [entry for entry in entries if unpacker_of(entry.name) and not entry.name.startswith(plain)]
         if packed and isinstance(self.places, LocalPlaces):
@@ -355,7 +355,7 @@ def _packed_logs(entries: list[Child]) -> list[Found]:
 
 
 def _is_store_below(path: str, name: str, places: Places) -> bool:
-    is_plots = os.path.basename(path) == "plots"  # noqa: PTH119
+    is_plots = os.path.basename(path) == "plots"
     return name == "metrics" and (is_plots or "/mlruns/" in path or places.exists(f"{path}/meta.yaml"))
 
 
@@ -372,7 +372,7 @@ def _is_dir(entry: Child) -> bool:
 
 
 def _age_key(path: str, places: Places) -> tuple[float, int, str]:
-    digits = re.findall(r"\d+", os.path.basename(os.path.dirname(path)))  # noqa: PTH119, PTH120
+    digits = re.findall(r"\d+", os.path.basename(os.path.dirname(path)))
     try:
         return places.mtime(path), int(digits[-1]) if digits else 0, path
     except OSError:

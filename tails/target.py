@@ -65,10 +65,10 @@ def parse(text: str, cwd: Path | None = None) -> Target:
         raise TargetError("a target cannot hold a NUL character")
     if text == "-":
         return Target(text, TargetKind.STDIN)
-    path = os.path.expanduser(text)  # noqa: PTH111 - a quoted "~/runs/*" reaches us as it was typed
-    there = os.path.join(cwd or "", path)  # noqa: PTH118 - a "/" at the end counts
+    path = os.path.expanduser(text)
+    there = os.path.join(cwd or "", path)
     if silent_mount(there) is None and os.path.lexists(there):
-        return Target(text, TargetKind.DIR if os.path.isdir(there) else TargetKind.PATH, path)  # noqa: PTH112
+        return Target(text, TargetKind.DIR if os.path.isdir(there) else TargetKind.PATH, path)
     return _remote(text) or _local(text, path)
 
 

@@ -55,7 +55,7 @@ class Watcher:
     def add(self, path: Path, mount: Mount | None = None) -> str:
         """Watches `path` from now on: "inotify" or "poll"."""
         name = str(path)
-        is_link = os.path.islink(path)  # noqa: PTH114 - what it leads to is written to elsewhere
+        is_link = os.path.islink(path)
         if is_link or (mount or mount_of(path)).is_blind:
             self._blind.add(name)
         self._by_directory.setdefault(str(path.parent), {})[path.name] = name

@@ -46,7 +46,7 @@ def unclear(logs: Sequence[KnownRun], index: Index) -> Iterator[JobInfo]:
 
 
 def _folders(log: KnownRun) -> set[str]:
-    return {os.path.dirname(path) for path in log.paths}  # noqa: PTH120 - may be a path of another machine
+    return {os.path.dirname(path) for path in log.paths}
 
 
 def _writer(log: KnownRun, index: Index) -> JobInfo | None:

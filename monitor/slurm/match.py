@@ -72,7 +72,7 @@ class KnownRun:
     @property
     def named(self) -> frozenset[str]:
         """Job ids that the files' names carry for certain (``slurm-12.out``)."""
-        return frozenset(one for path in self.paths for one in named_ids(os.path.basename(path)))  # noqa: PTH119
+        return frozenset(one for path in self.paths for one in named_ids(os.path.basename(path)))
 
     @property
     def hints(self) -> frozenset[str]:
@@ -195,7 +195,7 @@ def _numbers(paths: Iterable[str], board: Board) -> set[str]:
     """Numbers in names that are ids of jobs on the board."""
     found = set()
     for path in paths:
-        for number in _NUMBER.finditer(os.path.basename(path)):  # noqa: PTH119
+        for number in _NUMBER.finditer(os.path.basename(path)):
             task = f"{number[1]}_{number[2]}" if number[2] else number[1]
             found |= {one for one in (task, number[1]) if one in board.jobs}
     return found
@@ -205,7 +205,7 @@ def _is_ours(run: KnownRun, job: JobInfo, board: Board) -> bool:
     """Whether a job whose number alone speaks for it may be this run's: the user's own, or at work in this place."""
     if job.user and job.user == board.user:
         return True
-    places = {os.path.dirname(path) for path in run.real | set(run.paths)}  # noqa: PTH120
+    places = {os.path.dirname(path) for path in run.real | set(run.paths)}
     return bool(job.work_dir) and any(place == job.work_dir or place.startswith(f"{job.work_dir}/") for place in places)
 
 

@@ -93,7 +93,7 @@ def output_path(pattern: str, work_dir: str, names: Names) -> str:
         if not work_dir:
             return ""
         pattern = "slurm-%A_%a.out" if names.task else "slurm-%j.out"
-    elif names.task and pattern == os.path.join(work_dir, f"slurm-{names.job_id}.out"):  # noqa: PTH118
+    elif names.task and pattern == os.path.join(work_dir, f"slurm-{names.job_id}.out"):
         # squeue's text form fills the default name of an array's task in wrongly.
         pattern = "slurm-%A_%a.out"
     path = expand(pattern, names)

@@ -80,7 +80,7 @@ def how_it_exited(job: JobInfo) -> str:
     ('exit code 137 (SIGKILL)', 'signal 11 (SIGSEGV)')
     """
     if job.signal == _NO_OUTPUT:
-        folder = os.path.dirname(job.stdout)  # noqa: PTH120 - a path of another machine
+        folder = os.path.dirname(job.stdout)
         return f"signal 53: Slurm could not open its output; is there a directory {folder or 'for it'} on the node?"
     if job.signal:
         return f"signal {job.signal}" + (f" ({_SIGNALS[job.signal]})" if job.signal in _SIGNALS else "")

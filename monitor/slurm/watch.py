@@ -394,4 +394,4 @@ def _like(newest: JobInfo, job: JobInfo) -> str:
     """
     folder, name = os.path.split(newest.stdout)
     parts = re.split(rf"(?<!\d){newest.id}(?!\d)", name)
-    return os.path.join(folder, job.id.join(parts)) if len(parts) > 1 else ""  # noqa: PTH118 - a path of another machine
+    return os.path.join(folder, job.id.join(parts)) if len(parts) > 1 else ""

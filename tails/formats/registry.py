@@ -60,10 +60,10 @@ def _declares(place: str) -> bool:
     try:
         names = [entry.name for entry in os.scandir(place or ".") if entry.name.endswith((".dist-info", ".egg-info"))]
     except OSError:
-        return os.path.isfile(place)  # noqa: PTH113 - a zip file on the path
+        return os.path.isfile(place)
     for name in names:
         try:
-            with open(os.path.join(place, name, "entry_points.txt"), "rb") as points:  # noqa: PTH118, PTH123 - speed
+            with open(os.path.join(place, name, "entry_points.txt"), "rb") as points:
                 if f"[{_GROUP}]".encode() in points.read().replace(b" ", b""):
                     return True
         except OSError:

@@ -4,7 +4,7 @@
 """
 
 # It must run where nothing of this project is, in old versions and in a hurry: hence the style.
-# ruff: noqa: UP022, SIM105, D101, D102, D103, PTH100, PTH115, PTH116, PTH118, PTH120, PTH123, TID251
+# ruff: noqa: UP022, SIM105, D101, D102, D103, TID251
 
 import errno
 import os

@@ -32,7 +32,7 @@ that hangs holds up its own files only.
 """
 
 # It must run where nothing of this project is, in old versions and in a hurry: hence the style.
-# ruff: noqa: D102, PTH114, PTH116, PTH118, PTH120, PTH207, PTH208, TID251, SIM105, B905, F403, F405
+# ruff: noqa: D102, TID251, SIM105, B905, F403, F405
 
 import bisect
 import collections

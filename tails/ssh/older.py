@@ -52,7 +52,7 @@ class OlderFile:
         self._ages: dict[bytes, tuple[int, str, int]] = {}  # of parts by their names, the oldest first
         self._candidates: list[Entry] = []
         self._later: list[Entry] = []
-        self._folder = os.path.dirname(self._path) or b"."  # noqa: PTH120 - bytes
+        self._folder = os.path.dirname(self._path) or b"."
         self._rest: list[bytes] = []
         self._size = 0
         self._looks = 0
@@ -74,7 +74,7 @@ class OlderFile:
         return True
 
     def _choose(self, entries: list[Entry]) -> None:
-        own = os.path.basename(self._path)  # noqa: PTH119 - bytes
+        own = os.path.basename(self._path)
         known = {entry.name: entry for entry in entries if entry.name != own}
         self._entries = [entry for name, entry in known.items() if _PART.fullmatch(name.removeprefix(own))]
         same = [entry for entry in known.values() if entry.status.identity == self._question.identity]

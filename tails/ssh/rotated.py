@@ -56,7 +56,7 @@ class RotatedParts:
         options = host.master.options
         rate = options.rate or 2 * _MOST_BYTES
         self.problem = ""
-        self.is_done = not may_have_parts(os.path.basename(remote.path))  # noqa: PTH119 - a path of another machine
+        self.is_done = not may_have_parts(os.path.basename(remote.path))
         self._remote = remote
         self._host = host
         self._clock = clock
@@ -135,7 +135,7 @@ class RotatedParts:
                 self._names = self._ask(AskBeside(self._remote.path))
             if not self._names.done():
                 return False
-            names = sorted(os.path.basename(os.fsdecode(path)) for path in self._names.result())  # noqa: PTH119
+            names = sorted(os.path.basename(os.fsdecode(path)) for path in self._names.result())
             self._names = None
             parts = parts_among(*os.path.split(self._remote.path), names)
             self._stats = [(part, self._ask(AskPiece(part.path, 0, 0))) for part in parts]

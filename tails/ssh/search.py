@@ -132,7 +132,7 @@ class _Search:
         self.out.may_grow = True
         matches = self.places.matches(pattern)
         if not matches:
-            why = self._denied(os.path.dirname(pattern))  # noqa: PTH120 - a path of another machine
+            why = self._denied(os.path.dirname(pattern))
             words = "nothing matches there; check the pattern (quote it from the shell)"
             self.out.problems.append(f"{show(text)}: {why or words}")
             return
@@ -147,7 +147,7 @@ class _Search:
                 for run in group(self._scanned(path)):
                     self._add(text, run)
             elif (look := look_at_name(_base(path))) is not None:
-                parent = os.path.dirname(path)  # noqa: PTH120 - a path of another machine
+                parent = os.path.dirname(path)
                 folder = folders.setdefault(parent, Folder(parent, 0, places=self.places))
                 if look.is_state:
                     folder.states.append(path)
@@ -180,7 +180,7 @@ class _Search:
                     return explain(match, error)
             if matches:
                 break
-            folder = os.path.dirname(folder)  # noqa: PTH120 - a path of another machine
+            folder = os.path.dirname(folder)
         return ""
 
     def _scanned(self, path: str) -> Folder:
@@ -201,7 +201,7 @@ class _Search:
 
     def _settings_beside(self, path: str) -> list[Found]:
         try:
-            _, children = self.places.children(os.path.dirname(path) or ".")  # noqa: PTH120 - as above
+            _, children = self.places.children(os.path.dirname(path) or ".")
         except OSError as error:
             del error
             return []
@@ -217,7 +217,7 @@ class _Search:
         look = look_at_name(SETTINGS_NAME)
         if look is None or any(_base(found.path) == SETTINGS_NAME for found in run.files):
             return
-        folder = os.path.dirname(run.files[0].path if run.files else run.path)  # noqa: PTH120 - as above
+        folder = os.path.dirname(run.files[0].path if run.files else run.path)
         if folder not in self.above:
             self.above[folder] = self._settings_above(folder)
         if found := self.above[folder]:
@@ -230,7 +230,7 @@ class _Search:
                 return ""
             if self.places.is_file(f"{place}/{SETTINGS_NAME}"):
                 return f"{place}/{SETTINGS_NAME}"
-            place = os.path.dirname(place)  # noqa: PTH120 - as above
+            place = os.path.dirname(place)
         return ""
 
     def _add(self, text: str, run: Group) -> None:
@@ -247,4 +247,4 @@ class _Search:
 
 
 def _base(path: str) -> str:
-    return os.path.basename(path)  # noqa: PTH119 - a path of another machine
+    return os.path.basename(path)
