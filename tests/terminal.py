@@ -27,7 +27,7 @@ class Terminal:
     """Runs `command` in a new terminal of `columns` x `rows`, as a shell in a window would.
 
     `stdin`: a file descriptor that is the program's standard input in place of the terminal; `environment`: variables
-    beside those of the test.
+    beside those of the test; `is_own`: whether the terminal is the program's own, whose end it is sent a signal for.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Terminal:
         stdin: int | None = None,
         environment: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        is_own: bool = True,
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -56,7 +57,7 @@ class Terminal:
             env={**inherited, "TERM": "xterm-256color", "LANG": "C.UTF-8", **(environment or {})},
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=self._take_terminal,
+            preexec_fn=self._take_terminal if is_own else None,
         )
 
     def _take_terminal(self) -> None:
@@ -71,8 +72,19 @@ class Terminal:
         if self._program.poll() is None:
             self._program.kill()
             self._program.wait()
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
         os.close(self._slave)
+
+    def close_window(self) -> int:
+        """Takes the terminal away, as a window or connection that is closed; the program's exit status."""
+        os.close(self._master)
+        self._master = -1
+        return self._program.wait(PATIENCE_S)
+
+    def end_of(self) -> int:
+        """Waits until the program has ended, and reads nothing; its exit status."""
+        return self._program.wait(PATIENCE_S)
 
     @property
     def text(self) -> str:

@@ -25,14 +25,28 @@ class Terminal(LinuxDriver):
     """The terminal; continued after a stop that nobody heard of, it is given back and taken anew.
 
     SIGSTOP (of a batch system, a debugger) cannot be heard. On SIGCONT Textual's own takes the terminal a second time:
-    what it restores at the end are then its own settings, and two threads read the keys.
+    what it restores at the end are then its own settings, and two threads read the keys. While the screens end it is
+    taken no more: whoever closes a terminal sends SIGHUP and SIGCONT, one right behind the other.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.exit_event = WakingEvent()
+        self._is_left = False
+
+    def start_application_mode(self) -> None:
+        """See its base."""
+        self._is_left = False
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def stop_application_mode(self) -> None:
+        """See its base."""
+        self._is_left = True
+        super().stop_application_mode()
 
     def _sigcont_application(self, *_: Any) -> None:
+        if self._is_left and not self._must_signal_resume:
+            return
         if self._auto_restart and not self._must_signal_resume:
             self.suspend_application_mode()
         super()._sigcont_application(*_)

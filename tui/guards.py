@@ -5,8 +5,11 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import select
 import selectors
+import signal
 import threading
+import time
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +23,7 @@ from textual.screen import Screen
 
 _LOOKS_AFTER_A_KEY = 5
 _CALM_S = 2.0
+_CLOSED_S = 0.1
 
 
 def size_by_now(screen: Screen[Any]) -> Size:
@@ -79,13 +83,15 @@ class _Outliving(WriterThread):
 class CalmSelector(selectors.SelectSelector):
     """Waits for keys without a look ten times a second, as Textual's thread does: that alone was a tenth of an idle
     screen's time. After a key it looks as often as before, since an Esc is told from the beginning of another key by
-    what follows. `wake` ends the wait that is going on, from any thread."""
+    what follows. `wake` ends the wait that is going on, from any thread. A terminal that was closed is always ready and
+    gives nothing: where no signal told of that, this does."""
 
     _last: CalmSelector | None = None
 
     def __init__(self) -> None:
         super().__init__()
         self._empty = 0
+        self._has_hung_up = False
         self._woken_fd, self._wake_fd = os.pipe()
         self.register(self._woken_fd, selectors.EVENT_READ)
         CalmSelector._last = self
@@ -95,6 +101,12 @@ class CalmSelector(selectors.SelectSelector):
         is_calm = timeout is not None and self._empty >= _LOOKS_AFTER_A_KEY
         found = [one for one in super().select(_CALM_S if is_calm else timeout) if one[0].fd != self._woken_fd]
         self._empty = 0 if found else self._empty + 1
+        if found and any(_is_closed(one[0].fd) for one in found):
+            if not self._has_hung_up:
+                self._has_hung_up = True
+                os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(_CLOSED_S)
+            return []
         return found
 
     def close(self) -> None:
@@ -113,6 +125,13 @@ class CalmSelector(selectors.SelectSelector):
                 os.write(last._wake_fd, b"!")
 
 
+def _is_closed(fd: int) -> bool:
+    """Whether a descriptor's other end is gone for good."""
+    look = select.poll()
+    look.register(fd, select.POLLIN)
+    return any(told & select.POLLHUP for _, told in look.poll(0))
+
+
 class WakingEvent(threading.Event):
     """The end of the thread that waits for keys, which hears of it at once."""
 
@@ -126,6 +145,8 @@ def wait_calmly() -> None:
     """Keys are waited for by `CalmSelector`. Textual's thread asks its own module for the one it takes."""
     calm = SimpleNamespace(SelectSelector=CalmSelector, EVENT_READ=selectors.EVENT_READ)
     linux_driver.selectors = calm  # type: ignore[assignment,attr-defined]
+    # One that is not heard to end holds up the end of no process.
+    linux_driver.Thread = partial(threading.Thread, daemon=True)  # type: ignore[assignment,attr-defined]
 
 
 def outlive_the_terminal() -> None:
