@@ -13,10 +13,9 @@ import sys
 from collections.abc import Callable
 from time import process_time
 
+from benchmarks.parse_stdout import by_format
 from benchmarks.timing import interleaved
-from trainmon.tails.formats.stdout import Stdout
 
-CHUNK = 256 << 10
 _PAIR = re.compile(rb"([A-Za-z_][\w /().-]*?)['\"]?\s*[:= \t]\s*([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf))")
 
 
@@ -94,23 +93,8 @@ SHAPES: tuple[Callable[[int, random.Random], str], ...] = (
 )
 
 
-def by_format(data: bytes, records: int) -> float:
-    """Seconds of CPU time in which `data` is read."""
-    began = process_time()
-    reader = Stdout("benchmark")
-    at, line_no, found = 0, 1, 0
-    while at < len(data):
-        end = data.rfind(b"\n", at, at + CHUNK) + 1 or len(data)
-        parsed = reader.feed(data[at:end], at, line_no)
-        at, line_no, found = end, line_no + parsed.lines, found + parsed.records
-    found += reader.finish().records
-    seconds = process_time() - began
-    assert found == records, (found, records)
-    return seconds
-
-
 def by_finditer(data: bytes) -> float:
-    """The same of the loop."""
+    """Seconds of CPU time of the loop."""
     began = process_time()
     columns: dict[bytes, list[float]] = {}
     for line in data.split(b"\n"):
@@ -128,7 +112,7 @@ def main() -> None:
         ours, loop = f"{shape.__name__}: trainmon", "re.finditer + float"
 
         def read(data: bytes = data) -> float:
-            return by_format(data, records)
+            return by_format(data, records, process_time)
 
         def loops(data: bytes = data) -> float:
             return by_finditer(data)
