@@ -30,8 +30,8 @@ class Pace:
 
     >>> used = iter([0.0, 0.16, 0.32, 0.32])
     >>> pace = Pace(lambda: next(used))
-    >>> [pace.note(now, is_busy=False) for now in (0.0, 2.0, 4.0, 6.0)]
-    [1.0, 4.0, 6.0, 3.0]
+    >>> [pace.note(now, is_busy=False) for now in (0.0, 2.0, 6.0, 14.0)]
+    [1.0, 4.0, 8.0, 4.0]
     """
 
     def __init__(self, used_s: Callable[[], float] = time.process_time) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.monitor.sinks.test_outlets import PATIENCE_S, Server, server
+from tests.monitor.sinks.conftest import Server, server
+from tests.monitor.sinks.test_outlets import PATIENCE_S
 from tests.monitor.test_headless import Headless, append, rows, start
 from tests.terminal import Terminal
 from tests.test_pty import TRAINMON, log, row

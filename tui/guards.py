@@ -9,7 +9,6 @@ import select
 import selectors
 import signal
 import threading
-import time
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -105,7 +104,7 @@ class CalmSelector(selectors.SelectSelector):
             if not self._has_hung_up:
                 self._has_hung_up = True
                 os.kill(os.getpid(), signal.SIGHUP)
-            time.sleep(_CLOSED_S)
+            select.select([self._woken_fd], [], [], _CLOSED_S)
             return []
         return found
 

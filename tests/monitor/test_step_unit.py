@@ -64,7 +64,7 @@ def test_steps_beside_the_tokens_stay_steps(tmp_path: Path) -> None:
 
 def test_the_inventory_says_what_is_counted(tmp_path: Path) -> None:
     text = inventory.text(run_of(tmp_path, "consumed_samples", 512))
-    assert "val_loss every 10240 samples" in text
+    assert "val_loss every 10,240 samples" in text
     assert "every 512 steps" not in text
 
 
