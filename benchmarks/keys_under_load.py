@@ -22,8 +22,8 @@ from time import monotonic
 from benchmarks.load import WRITER
 from benchmarks.timing import TRAINMON, Screen, write_records
 
-# Key, and what its screen says and no other.
-KEYS = (("?", b"scroll"), ("t", b"next step"), ("l", b"newest lines"))
+# Key, and what its screen says and no other: newest lines, or last lines while a log is not read to its end.
+KEYS = (("?", b"scroll"), ("t", b"next step"), ("l", b"st lines"))
 _PEER = """
 from textual.app import App
 from textual.screen import Screen
