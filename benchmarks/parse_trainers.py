@@ -63,6 +63,13 @@ def epoch_and_batch(step: int, rng: random.Random) -> str:
     )
 
 
+def any_width(step: int, rng: random.Random) -> str:
+    """Fifteen pairs whose numbers are as wide as ``%.4g`` makes them."""
+    names = ("lr", "grad_norm", "mfu", "z_loss", "wd", "mem", "t_data", "t_fwd", "t_bwd", "ppl", "aux", "scale", "temp")
+    rest = " | ".join(f"{name} {rng.expovariate(10 ** -rng.randrange(-3, 4)):.4g}" for name in names)
+    return f"step {step} | loss {_loss(step, rng):.4g} | {rest}\n"
+
+
 def key_and_value(step: int, rng: random.Random) -> str:
     """A logger's, with numbers as ``str`` writes them."""
     return (
@@ -88,6 +95,7 @@ SHAPES: tuple[Callable[[int, random.Random], str], ...] = (
     torchtitan,
     megatron_deepspeed,
     epoch_and_batch,
+    any_width,
     key_and_value,
     bars_and_dictionaries,
 )
