@@ -104,7 +104,7 @@ class Boxed(Dialect):
         sink.is_telling = True
         return False
 
-    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+    def pass_by(self, sink: Sink) -> None:
         """A rule was no box's when a record follows; between the rows of a box another may write some."""
         self._passed += 1
         if not self._rows or self._passed > _MOST_BETWEEN:

@@ -88,13 +88,13 @@ class Choice:
             is_asked = interest & bit if has_number or not needs_number else 0
             if (is_asked or (holds and dialect.is_open)) and dialect.read(line, sink):
                 if self.is_open:
-                    self._tell_others(dialect, line)
+                    self._tell_others(dialect)
                 return True
         return False
 
-    def _tell_others(self, reader: Dialect, line: Line) -> None:
-        """Has what is open elsewhere hear that `reader` read `line`. A rule or a brace that nothing followed would else
-        be waited on to the file's end, and each line meanwhile looked at as if it were the first of its shape."""
+    def _tell_others(self, reader: Dialect) -> None:
+        """Has what is open elsewhere hear that `reader` read a record. A rule or a brace that nothing followed would be
+        waited on to the file's end, and each line meanwhile looked at as if it were the first of its shape."""
         for dialect in self._holders:
             if dialect is not reader and dialect.is_open:
-                dialect.pass_by(line, self._sink)
+                dialect.pass_by(self._sink)

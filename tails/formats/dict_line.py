@@ -107,7 +107,7 @@ class DictLine(Dialect):
         self._let_go(sink)
         return self._read(line, sink)
 
-    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+    def pass_by(self, sink: Sink) -> None:
         """Gives up a dictionary of which nothing has come for a while: it will not be closed."""
         if not self._joiner.may_go_on():
             self._let_go(sink)

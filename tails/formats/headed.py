@@ -91,7 +91,7 @@ class Headed(Dialect):
         self._open = _Block(reading, values, line, sink.dialects.total(), is_eval)
         return True
 
-    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+    def pass_by(self, sink: Sink) -> None:
         """A record of another dialect ends the block."""
         if self._open is not None and sink.dialects.total() != self._open.others:
             self.flush(sink)

@@ -51,7 +51,7 @@ class Dialect(ABC):
         """Whether a record is begun whose next line must be seen, whatever it holds."""
         return False
 
-    def pass_by(self, line: Line, sink: Sink) -> None:  # noqa: ARG002
+    def pass_by(self, sink: Sink) -> None:  # noqa: ARG002
         """Hears, while open, of a record that another dialect read: what is begun does not go on there."""
         return
 
