@@ -333,7 +333,7 @@ class TrainmonApp(OpeningApp):
 
     def _is_still(self) -> bool:
         screen = self.screen_stack[-1] if self.screen_stack else None
-        return isinstance(screen, MonitorScreen) and screen.is_still(self.fleet)
+        return isinstance(screen, MonitorScreen) and screen.stands_still(self.fleet)
 
     def _show(self) -> None:
         if not self.screen_stack:  # the screens are being closed, the timers not yet

@@ -303,6 +303,15 @@ async def test_the_signal_that_explains_has_the_chart_at_80x24() -> None:
             assert any(f"{number} " in line for line in text.splitlines()[10:]), number
 
 
+async def test_a_tick_while_the_screen_is_taken_down_is_survived() -> None:
+    async with running() as (app, pilot):
+        assert isinstance(app.clock, StillClock)
+        await app.screen.query_one("#body").remove()
+        app.clock.now += 5
+        app._tick()
+        await pilot.pause()
+
+
 async def test_a_ticking_age_sends_its_own_cells_only() -> None:
     async with running() as (app, pilot):
         assert isinstance(app.clock, StillClock)

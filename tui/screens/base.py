@@ -129,6 +129,10 @@ class MonitorScreen(PaintedScreen):
         else:
             self.draw(fleet)
 
+    def stands_still(self, fleet: FleetSnapshot) -> bool:
+        """Whether the screen is whole and drawing `fleet` again would change nothing on it."""
+        return self._is_whole() and self.is_still(fleet)
+
     def _is_whole(self) -> bool:
         """False before everything is mounted, and while the app takes the screen down with timers still running."""
         return 0 < self._parts <= len(self.walk_children())

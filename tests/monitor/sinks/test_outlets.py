@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.monitor.sinks.made import HOSTILE, Said, episode, event_of
-from trainmon.monitor.sinks.alert_log import AlertLog
+from trainmon.monitor.sinks.alert_log import AlertLog, append
 from trainmon.monitor.sinks.base import SinkError
 from trainmon.monitor.sinks.command import Command
 from trainmon.monitor.sinks.terminal import Bell, Desktop
@@ -95,6 +95,37 @@ def test_several_writers_of_one_alert_log(tmp_path: Path) -> None:
         log.close(PATIENCE_S)
     names = [json.loads(line)["run"] for line in path.read_text(encoding="utf-8").splitlines()]
     assert sorted(names) == sorted(f"run {number}" for number in range(40))
+
+
+class Writing:
+    """A clock at whose sleep somebody else writes on."""
+
+    def __init__(self, path: Path, parts: list[str]) -> None:
+        self.path, self.parts = path, parts
+
+    def wall(self) -> float:
+        return 0.0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        assert 0 < seconds < 0.1, "nobody is held up long"
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(self.parts.pop(0) if self.parts else "")
+
+
+def test_a_line_that_another_writer_has_half_written_is_waited_for_and_a_torn_one_ended(tmp_path: Path) -> None:
+    path = tmp_path / "alerts.jsonl"
+    path.write_text('{"run": ')
+    append(path, b"one\n", Writing(path, ['"ot', 'her"', "}\n"]))
+    assert path.read_text() == '{"run": "other"}\none\n'
+    path.write_text('{"run": ')
+    append(path, b"one\n", Writing(path, ['"ot']))
+    assert path.read_text() == '{"run": "ot\none\n'
+    path.write_text("{")
+    append(path, b"one\n", Writing(path, ["x"] * 1000))  # a writer that never ends its line holds nobody up
+    assert path.read_text().endswith("x\none\n")
 
 
 def test_a_log_that_was_rotated_goes_on_and_one_that_cannot_be_written_is_said(tmp_path: Path) -> None:
