@@ -9,6 +9,7 @@ import numpy as np
 
 from trainmon import version
 from trainmon.monitor import logging_cost
+from trainmon.monitor.folded_names import told
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.logging_cost import DEFAULT_SHARE
 from trainmon.monitor.per_card import is_per_card
@@ -23,6 +24,8 @@ Status = Literal["present", "derivable", "missing", "not applicable"]
 # What follows from others and has no value until something happens: of a run without a co-spike there is none to draw.
 _FROM: Final = {"spike.co_count": ("loss.train", "grad.norm")}
 _RATES: Final = frozenset(("sys.tokens_per_second", "sys.samples_per_second"))
+_MOST_KEYS: Final = 12  # of one row, and of those without one, that people are told; --json has them all
+_MOST_UNMAPPED: Final = 60
 _ORDER = {"missing": 0, "derivable": 1, "present": 2, "not applicable": 3}
 
 
@@ -136,7 +139,7 @@ def _row(signal: Signal, run: RunSnapshot) -> Row:
         status, rule = "derivable", signal.rule or None
     elif signal.condition and not _applies(signal, run):
         status = "not applicable"
-    keys = tuple(dict.fromkeys(view.raw_key for view in logged if view.raw_key))[:12]
+    keys = tuple(dict.fromkeys(view.raw_key for view in logged if view.raw_key))
     cadence = cadence_steps(series[0].steps) if series else None
     return Row(
         signal.row, signal.id, signal.title, status, keys, rule, cadence, signal.priority,
@@ -179,7 +182,7 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
     for row in rows(run):
         if quiet and row.status != "missing":
             continue
-        source = printable(", ".join(row.keys), 300) if row.keys else (_by_rule(row) or row.to_get_it)
+        source = printable(told(row.keys, _MOST_KEYS), 300) if row.keys else (_by_rule(row) or row.to_get_it)
         source += " (of one card)" if row.per_card else ""
         lines.append(f"  {row.priority} {row.status:<14} {row.row:>2} {row.signal:<28} {source} {every(row)}".rstrip())
     if quiet:
@@ -187,9 +190,7 @@ def text(run: RunSnapshot, share: float = DEFAULT_SHARE, *, quiet: bool = False)
     lines += [printable(f"Note: {problem}", 600) for problem in run.problems]
     names = unmapped(run)
     if names:
-        lines.append(
-            f"Not mapped to a row ({len(names)}): {printable(', '.join(names[:60]))}{' ...' if len(names) > 60 else ''}"
-        )
+        lines.append(f"Not mapped to a row ({len(names)}): {printable(told(names, _MOST_UNMAPPED))}")
     lines += [printable(line, 400) for line in logging_cost.lines(logging_cost.logging_cost(run, share))]
     return "\n".join(lines)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from trainmon.monitor.folded_names import told
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.tails.quick_dataclass import dataclass
@@ -167,7 +168,7 @@ def _error(values: FloatArray) -> float:
 
 
 def names_of(cost: Cost) -> str:
-    """The signals of `cost` in few words: labels left out, the rest counted.
+    """The signals of `cost` in few words: labels left out, names that differ in numbers as one, the rest counted.
 
     >>> names_of(Cost(("moe.load{expert=1}", "moe.load{expert=2}", "tensor.rms{layer=3}"), 9, 9, 1, 1, 1, 1, 1))
     'moe.load (2), tensor.rms'
@@ -176,9 +177,7 @@ def names_of(cost: Cost) -> str:
     for name in cost.signals:
         signal = name.partition("{")[0]
         count[signal] = count.get(signal, 0) + 1
-    words = [name if many == 1 else f"{name} ({many})" for name, many in count.items()]
-    more = f" and {len(words) - _MOST_NAMES} more" if len(words) > _MOST_NAMES else ""
-    return ", ".join(words[:_MOST_NAMES]) + more
+    return told((name if many == 1 else f"{name} ({many})" for name, many in count.items()), _MOST_NAMES)
 
 
 def document(found: LoggingCost) -> dict[str, object]:

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 
 from trainmon.monitor import inventory, logging_cost
+from trainmon.monitor.folded_names import folded
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.text import printable
 from trainmon.tui import keys
@@ -73,7 +74,7 @@ def how(row: inventory.Row) -> str:
     often = inventory.every(row)
     every = f", {often}" if often else ""
     if row.status == "present":
-        return f"{', '.join(row.keys) or 'read from the log'}{every}"
+        return f"{', '.join(folded(row.keys)) or 'read from the log'}{every}"
     if row.status == "derivable":
         by = row.derived or f"by rule {row.rule or 'of the format'}"
         return f"{by}{every}"
@@ -122,7 +123,7 @@ class InventoryScreen(RunBound):
         self.query_one("#counts", TextLines).show([[Span(" inventory ", "title"), Span(f" {words}", "muted")]])
         width = self.app.size.width
         row = rows[self.pane.cursor] if self.pane.cursor < len(rows) else None
-        other = ", ".join(printable(name, 60) for name in inventory.unmapped(run))
+        other = ", ".join(printable(name, 60) for name in folded(inventory.unmapped(run)))
         lines: list[Line] = []
         if row is not None:
             for place, text in enumerate(wrap(f"{row.title}: {how(row)}", width - 2)[:2]):
