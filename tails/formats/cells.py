@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from trainmon.tails.formats.measured import in_unit, may_be_measured, measured
+from trainmon.tails.formats.measured import counted, in_unit, may_be_measured, measured
 from trainmon.tails.formats.numbers import c_runtime_number
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.samples import scores_of
@@ -84,7 +84,7 @@ def _named_values(values: list[Any] | tuple[Any, ...]) -> list[tuple[str, Any]]:
 
 def _with_unit(key: str, unit: str) -> str:
     """The key with its unit, which it may name itself: ``time_ms``."""
-    return key if key.lower().endswith(f"_{unit.lower()}") else f"{key} ({unit})"
+    return key if not unit or key.lower().endswith(f"_{unit.lower()}") else f"{key} ({unit})"
 
 
 class Kind(Enum):
@@ -136,6 +136,8 @@ class KeyTable:
         """As `cell`, of a value that is no bare number."""
         is_open = kind in (Kind.UNKNOWN, Kind.MEASURED) and may_be_measured(key)
         told = measured(value) if is_open and isinstance(value, str) else None
+        if told is None and is_open and isinstance(value, str) and (count := counted(key, value)) is not None:
+            told = count, ""
         if told is None:
             self._settle(key, kind, Kind.TEXT)
             return False

@@ -13,7 +13,7 @@ import numpy as np
 from trainmon.tails.formats.base import LineFormat
 from trainmon.tails.formats.bulk import Bulk, Rows
 from trainmon.tails.formats.by_metric import Stretches
-from trainmon.tails.formats.csv_columns import SAYS_NOTHING, column_of, number_of
+from trainmon.tails.formats.csv_columns import column_of, number_of
 from trainmon.tails.formats.csv_header import (
     Header,
     are_plain,
@@ -28,7 +28,9 @@ from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_long import pivot, places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, records_in, split
+from trainmon.tails.formats.csv_units import ColumnKinds
 from trainmon.tails.formats.csv_wide import WideRuns
+from trainmon.tails.formats.measured import measured
 from trainmon.tails.formats.records import RecordReader, Values
 from trainmon.tails.formats.run_keys import names_run
 from trainmon.tails.formats.run_split import LOOK_AHEAD
@@ -72,8 +74,7 @@ class CsvTable(LineFormat):
         self._torn = Torn()
         self._ragged = Ragged(())
         self._wide = WideRuns((), self._bulk)
-        self._are_numbers: dict[int, bool] = {}  # of each column, by its first field
-        self._shares: set[int] = set()  # the columns of percentages
+        self._kinds = ColumnKinds()
         self._strange = Torn()
 
     @classmethod
@@ -225,7 +226,7 @@ class CsvTable(LineFormat):
         self._labels = Labels(header)
         self._stretches = Stretches()
         self._wide = WideRuns(header.names if header is not None else (), self._bulk)
-        self._are_numbers, self._shares = {}, set()
+        self._kinds = ColumnKinds()
         self._head = []
 
     def _flush(self, *, final: bool) -> None:
@@ -288,13 +289,15 @@ class CsvTable(LineFormat):
         strange: dict[int, int] = {}  # rows with a word where a number belongs -> its column
         kept = header.numbers if not header.long else places(header)
         for index in kept:
-            made = column_of(table[index], decimal_comma=self._delimiter != ",")
+            name = header.names[index]
+            holds = self._kinds.holds_numbers(index, name, table[index])
+            made = self._kinds.column(index, table[index], decimal_comma=self._delimiter != ",")
             if made is None:
                 continue
-            if made[2] and self._holds_numbers(index, table[index]) and step_rank(header.names[index]) is None:
+            if made[2] and holds and step_rank(name) is None:
                 strange = dict.fromkeys(made[2], index) | strange
             if len(made[2]) < len(rows):
-                name = header.names[index] + (" (%)" if self._holds_shares(index, table[index]) else "")
+                name = self._kinds.name_of(index, name)
                 columns[name] = made[0]
                 if made[1] is not None:
                     marks[name] = made[1]
@@ -356,28 +359,13 @@ class CsvTable(LineFormat):
                 text = f"no number under {self._ragged.names[index]}: {self._delimiter.join(fields)}"
                 self.reader.note_of_place(NoteKind.UNREADABLE, text[:200], offset, line_no)
 
-    def _holds_numbers(self, index: int, column: Sequence[str]) -> bool | None:
-        """Whether a column is one of numbers, by the first field of it that was filled; None while none was."""
-        if index not in self._are_numbers:
-            filled = next((field for field in column if field not in SAYS_NOTHING), None)
-            if filled is None:
-                return None
-            self._are_numbers[index] = is_number(filled.removesuffix("%"))
-            if filled.endswith("%") and self._are_numbers[index]:
-                self._shares.add(index)
-        return self._are_numbers[index]
-
-    def _holds_shares(self, index: int, column: Sequence[str]) -> bool:
-        """Whether the first field of a column that was filled is a percentage."""
-        return self._holds_numbers(index, column) is True and index in self._shares
-
     def _words(self, header: Header, table: list[tuple[str, ...]]) -> dict[str, list[str | None]]:
         """What may tell the runs of the rows apart."""
         words: dict[str, list[str | None]] = {}
         for index, name in enumerate(header.names):
             if not name or index in header.long or (header.long and not names_run(name)):
                 continue
-            is_numeric = self._holds_numbers(index, table[index])
+            is_numeric = self._kinds.holds_numbers(index, name, table[index])
             if is_numeric is None:
                 continue
             if name != self.reader.chooser.key and self.reader.split.wants(name, is_number=is_numeric):
@@ -390,7 +378,7 @@ def _nan_if_none(value: float | None) -> float:
 
 
 def _fits(row: list[str], count: int, may_be_ragged: bool) -> bool:
-    numbers = sum(map(is_number, row))
+    numbers = sum(is_number(field) or measured(field) is not None for field in row)
     filled = sum(map(bool, row))
     has_width = len(row) == count or (may_be_ragged and len(row) > 1)
     return has_width and numbers > 0 and numbers * 3 >= filled

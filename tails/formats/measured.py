@@ -7,8 +7,10 @@ from typing import Final
 
 from trainmon.tails.formats.kinds import SPLIT_KEYS, TYPE_KEYS
 from trainmon.tails.formats.long_form import NAME_KEYS
+from trainmon.tails.formats.numbers import with_multiplier
 from trainmon.tails.formats.run_keys import is_setting, names_run, names_start
 from trainmon.tails.lazy_pattern import lazy
+from trainmon.tails.steps import word_set, words_of
 
 _SECONDS: Final = {
     **dict.fromkeys(("us", "µs"), 1e-6),
@@ -27,7 +29,13 @@ _MEASURED = lazy(
     r"\s*([-+]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d{1,20})(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?) ?"
     rf"(%|{'|'.join(sorted((*_SECONDS, *_BYTES), key=len, reverse=True))}"
     r"|[KMGTP]?FLOP(?:s|S)?(?:/(?:s|sec|GPU|gpu|device)){0,2}"
-    r"|[kKM]?(?:tok|toks|tokens?|samples?|it|iter|examples?|images|seqs?|sequences?)/(?:s|sec|second|GPU|gpu)(?:/\w{1,12})?)\s*"
+    r"|(?:[kKM] ?)?(?:tok|toks|tokens?|samples?|it|iter|examples?|images|seqs?|sequences?)/(?:s|sec|second|GPU|gpu)"
+    r"(?:/\w{1,12})?)\s*"
+)
+_COUNTED = lazy(r"\s*([-+]?\d{1,20}(?:\.\d{0,20})?) ?([kKMBT])\s*")
+# Under these words a lone letter is a multiple of what is counted: "1.2M" tokens a second.
+_COUNTS: Final = word_set(
+    "tok toks token tokens tps sample samples throughput flops flop params parameters examples wps"
 )
 
 
@@ -36,12 +44,25 @@ def measured(text: str) -> tuple[float, str] | None:
 
     >>> measured("1.25s"), measured("40.5 GiB"), measured("55%"), measured("12,345 tok/s")
     ((1.25, 's'), (40.5, 'GiB'), (55.0, '%'), (12345.0, 'tok/s'))
+    >>> measured("12.5k tok/s"), measured("12.5 ktok/s")
+    ((12.5, 'ktok/s'), (12.5, 'ktok/s'))
     >>> measured("7B"), measured("5m"), measured("1h 30min"), measured("2.5")
     (None, None, None, None)
     """
     if len(text) > 60 or (match := _MEASURED.fullmatch(text)) is None:
         return None
-    return float(match[1].replace(",", "")), match[2]
+    return float(match[1].replace(",", "")), match[2].replace(" ", "")
+
+
+def counted(key: str, text: str) -> float | None:
+    """The count that a string with a lone letter is, where the key says that something is counted; else None.
+
+    >>> counted("tok_per_sec", "1.2M"), counted("tokens", "350 k"), counted("window", "5k"), counted("tokens", "5m")
+    (1200000.0, 350000.0, None, None)
+    """
+    if len(text) > 60 or (match := _COUNTED.fullmatch(text)) is None or _COUNTS.isdisjoint(words_of(key)):
+        return None
+    return with_multiplier(match[1] + match[2])
 
 
 def in_unit(value: float, unit: str, wanted: str) -> float | None:
