@@ -1,4 +1,4 @@
-"""What the fields of a table's columns are: numbers, numbers with a unit (``12.3 ms``, ``45%``, ``1.2GB``), or words."""
+"""What a table's columns hold: numbers, numbers with a unit (``12.3 ms``, ``45%``, ``1.2GB``), or words."""
 
 from __future__ import annotations
 

@@ -51,4 +51,4 @@ def test_a_lone_letter_multiplies_what_is_counted(key: str, value: str, wanted: 
 
 def test_a_lone_letter_under_other_names_stays_a_word() -> None:
     parsed = read_lines(JsonLines("m.jsonl"), b'{"step": 1, "loss": 2.5, "size": "7B", "eta": "5m"}\n')
-    assert column(parsed, "size") == [] and column(parsed, "eta") == []
+    assert (column(parsed, "size"), column(parsed, "eta")) == ([], [])
