@@ -46,7 +46,9 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
         reading: Line = [Span(" reading history ", "text"), *bar(run.progress, 20, glyphs), Span(f" {done} ", "value")]
         read, size = read_bytes([run])
         drawn = "the charts are a preview, not judged" if run.preview else "what is shown so far may change"
-        told = f"{numbers.size(read)} of {numbers.size(size)}; {drawn}"
+        told = (
+            f"{numbers.size(read)} of {numbers.size(size)}; {drawn}" if size > 0 else "not begun: others are read first"
+        )
         return [*reading, Span(clip(told, max(0, width - width_of(reading)), glyphs.ellipsis), "muted")]
     line: Line = [Span(" ")]
     if not math.isnan(row.progress):
@@ -130,7 +132,8 @@ def run_extra(run: RunSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
             for place, piece in enumerate(wrap(action, width - 3)):
                 lines.append([Span(f"{number}. " if place == 0 else "   ", "key"), Span(piece)])
     lines += [[], [Span("about this run", "heading")]]
-    facts = [("last checkpoint", checkpoint_words(run) or "none seen in the log")]
+    is_read = run.progress >= 1  # before that, what was not found may still come
+    facts = [("last checkpoint", checkpoint_words(run) or f"none seen in the log{'' if is_read else ' so far'}")]
     for number, (first, last) in enumerate(run.attempts[-3:], max(1, len(run.attempts) - 2)):
         facts.append((f"attempt {number}", f"steps {numbers.step(first)}-{numbers.step(last)}"))
     for name, value in run.facts.items():
@@ -138,7 +141,7 @@ def run_extra(run: RunSnapshot, width: int, glyphs: Glyphs) -> list[Line]:
     for change in run.setting_changes[-_MOST_CHANGES:]:
         changed = f"{change.name.replace('_', ' ')} {setting(change.before)} {glyphs.arrow} {setting(change.after)}"
         facts.append((f"from step {numbers.step(change.step)}", changed))
-    facts += [("not checked", f"{name}: {reason}") for name, reason in run.not_checked]
+    facts += [("not checked", f"{name}: {reason}") for name, reason in run.not_checked if is_read]
     names = min(18, width // 2)
     for name, text in facts:
         lines.append([Span(fit(name, names) + " ", "muted"), Span(clip(text, width - names - 1))])

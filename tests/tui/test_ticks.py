@@ -14,7 +14,8 @@ from trainmon.monitor.setting_changes import SettingChange
 from trainmon.monitor.snapshot import RunSnapshot, SeriesView
 from trainmon.tails.record import Note, NoteKind
 from trainmon.tui.glyphs import UNICODE
-from trainmon.tui.run_lines import checkpoint_words, run_extra
+from trainmon.tui.row import row_of
+from trainmon.tui.run_lines import checkpoint_words, run_extra, run_head
 from trainmon.tui.ticks import lr_by_attempt, ticks_of
 
 
@@ -69,6 +70,17 @@ def test_what_changed_is_told_in_words() -> None:
     text = "\n".join("".join(span.text for span in line) for line in run_extra(run, 80, UNICODE))
     assert "from step 251" in text
     assert "batch size 64 → 128" in text
+
+
+def test_what_was_not_read_yet_is_not_said_to_be_missing() -> None:
+    run = replace(sample.healthy(), notes=(), not_checked=(("loss.spike", "no training loss in the log"),))
+    for progress, missing in ((1.0, True), (0.2, False)):
+        lines = run_extra(replace(run, progress=progress), 80, UNICODE)
+        text = "\n".join("".join(span.text for span in line) for line in lines)
+        assert ("no training loss" in text) is missing
+        assert ("none seen in the log so far" in text) is not missing
+    head = run_head(row_of(replace(run, progress=0.0, files=())), 120, UNICODE, 1.0, pinned=False)
+    assert "not begun" in "".join(span.text for span in head[1])
 
 
 def test_the_last_checkpoint_is_the_one_before_the_trouble() -> None:
