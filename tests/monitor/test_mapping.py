@@ -15,6 +15,16 @@ from trainmon.monitor.signals import BY_ID
     ("raw", "signal", "scale"),
     [
         ("lm loss", "loss.train", 1.0),
+        ("loss/out", "loss.train", 1.0),
+        ("learning/current_learning_rate", "optim.lr", 1.0),
+        ("training.lr", "optim.lr", 1.0),
+        ("Train_Samples_lr", "optim.lr", 1.0),
+        ("Train_Samples_loss_scale", "optim.loss_scale", 1.0),
+        ("lr/pg0", "optim.lr", 1.0),
+        ("speed/curr_iter_time", "sys.step_time", 1.0),
+        ("throughput/duration", "sys.step_time", 1.0),
+        ("perf/per_device_tokens_per_sec", "sys.tokens_per_second", 1.0),
+        ("perf/per_device_tflops", "perf/per_device_tflops", 1.0),
         ("Loss", "loss.train", 1.0),
         ("train/CE loss", "loss.train", 1.0),
         ("reduced_train_loss", "loss.train", 1.0),
@@ -138,3 +148,9 @@ def test_any_keys_are_claimed_once_each(keys: list[str]) -> None:
 
 def test_a_hostile_key_costs_linear_time() -> None:
     assert map_key("loss " * 200_000).key.signal
+
+
+def test_a_loss_per_token_is_the_loss_beside_one_that_is_a_sum() -> None:
+    claimed = Mapper().claim(["loss", "cross_ent_loss", "loss_per_nonpadding_target_token"])
+    assert str(claimed["loss_per_nonpadding_target_token"].key) == "loss.train"
+    assert str(claimed["loss"].key) != "loss.train"
