@@ -39,6 +39,7 @@ from trainmon.monitor.sinks.worker import Say
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.clock import Clock
 from trainmon.tails.quick_dataclass import dataclass
+from trainmon.tails.sealed import sealed
 from trainmon.tails.text import printable
 
 LOOK_S: Final = 3.0
@@ -123,10 +124,12 @@ class SharedState:
         self._tell("snooze", run, episode, until)
 
     def close(self, patience_s: float) -> None:
-        """Writes what waits."""
+        """Writes what waits, and says how much of it could not be written in time."""
         self._is_stopping = True
         self._wake.set()
         self._thread.join(patience_s)
+        if self._outgoing:
+            self._complain(f"shared-state: {self._own}: {len(self._outgoing)} marks could not be written in time")
 
     def _tell(self, what: What, run: RunSnapshot, episode: Episode, until: float) -> None:
         self._outgoing.append((what, episode.id, log_of(run, episode), self._clock.wall(), until))
@@ -156,9 +159,12 @@ class SharedState:
     def _write(self) -> None:
         while self._outgoing:
             what, episode, path, at, until = self._outgoing[0]
-            line = dumps(msgspec.to_builtins(Line(SCHEMA, what, episode, place(path), at, until))).encode() + b"\n"
-            if len(line) <= LONGEST_LINE:
-                append(self._own, line, mode=0o644)
+            document = dumps(msgspec.to_builtins(Line(SCHEMA, what, episode, place(path), at, until)))
+            line = sealed(document.encode())
+            if len(line) > LONGEST_LINE:
+                self._complain(f"shared-state: {printable(path, 100)}: too long a name to be shared by")
+            else:
+                append(self._own, line, self._clock, mode=0o644)
                 with suppress(OSError):
                     self._own.chmod(0o644)  # whatever the user's mask: the team reads it
             self._outgoing.popleft()

@@ -15,6 +15,7 @@ import msgspec
 
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.tails.sealed import DamagedError, require_whole
 from trainmon.tails.text import printable
 
 SCHEMA: Final = "trainmon.shared/1"
@@ -29,7 +30,10 @@ What = Literal["acknowledge", "snooze"]
 
 
 class Line(msgspec.Struct):
-    """One line of a file: what was done with which episode of which log. Times in seconds since 1970 (UTC)."""
+    """One line of a file: what was done with which episode of which log. Times in seconds since 1970 (UTC).
+
+    In the file it is sealed: a line that a disk or a hand has changed is told and never followed.
+    """
 
     schema: str
     what: What
@@ -46,6 +50,7 @@ class SharedBook:
     def __init__(self, folder: Path, complain: Callable[[str], None], own: str = "") -> None:
         self._folder, self._complain, self._own = folder, complain, own
         self._sizes: dict[str, tuple[int, int]] = {}
+        self._torn: set[str] = set()  # of which the end was no whole line when it was last read
         self._said: dict[tuple[str, str], dict[str, tuple[Line, str]]] = {}
         self._known: set[str] = set()
 
@@ -60,13 +65,16 @@ class SharedBook:
                 self._read_file(name)
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                self._complain(f"shared-state: {printable(name, 80)}: {reason}; left out")
+                self._complain(f"{self._called(name)}: {reason}; left out")
 
     def said_of(self, run: RunSnapshot, episode: Episode) -> Iterable[tuple[Line, str]]:
         """What was said of an episode of `run`, and by whom ("" for this program itself)."""
         if episode.id not in self._known:
             return ()
         return self._said.get((episode.id, place(log_of(run, episode))), {}).values()
+
+    def _called(self, name: str) -> str:
+        return f"shared-state: {printable(str(self._folder / name), 200)}"
 
     def _read_file(self, name: str) -> None:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -75,20 +83,38 @@ class SharedBook:
             if not stat.S_ISREG(found.st_mode):
                 raise ValueError("not a plain file")
             if self._sizes.get(name) == (found.st_size, found.st_mtime_ns):
+                if name in self._torn:  # nobody is still at it
+                    self._complain(f"{self._called(name)}: its last line is not whole; left out")
                 return
             begin = max(0, found.st_size - _MOST_BYTES)
             file.seek(begin)
             data = file.read(_MOST_BYTES)
         if begin:
+            self._complain(f"{self._called(name)}: only its newest MiB is read; move it away to begin a new one")
             data = data[data.find(b"\n") + 1 :]
         by = "" if name == self._own else _owner(found.st_uid)
-        for raw in data[: data.rfind(b"\n") + 1].splitlines():
-            if len(raw) <= LONGEST_LINE and (line := parsed(raw)) is not None:
-                self._keep(line, by)
+        *lines, end = data.split(b"\n")
+        self._keep_lines(name, lines, by)
         self._sizes[name] = (found.st_size, found.st_mtime_ns)
+        (self._torn.add if end else self._torn.discard)(name)
+
+    def _keep_lines(self, name: str, lines: Iterable[bytes], by: str) -> None:
+        damaged, newer = 0, 0
+        for raw in lines:
+            try:
+                self._keep(parsed(raw), by)
+            except DamagedError:
+                damaged += bool(raw)
+            except ValueError:
+                newer += 1
+        for count, how in ((damaged, "not as trainmon wrote it"), (newer, "of another version of trainmon")):
+            if count:
+                self._complain(f"{self._called(name)}: lines left out, {how}: {count}; what they said is not known")
 
     def _keep(self, line: Line, by: str) -> None:
-        if len(self._said) < _MOST_MARKS:
+        if len(self._said) >= _MOST_MARKS and (line.episode, line.log) not in self._said:
+            self._complain(f"shared-state: {self._folder}: over {_MOST_MARKS:,} marks; the rest is not read")
+        else:
             self._known.add(line.episode)
             of_log = self._said.setdefault((line.episode, line.log), {})
             before = of_log.get(line.what)
@@ -102,6 +128,7 @@ def with_shared(run: RunSnapshot, folder: Path) -> tuple[RunSnapshot, dict[str, 
     problems: dict[str, None] = {}
     book = SharedBook(folder, lambda problem: problems.setdefault(problem))
     book.read()
+    book.read()  # a last line that is still the same half is one that nobody will end
     who: dict[str, tuple[str, float]] = {}
     for episode in run.episodes:
         for line, by in book.said_of(run, episode):
@@ -126,13 +153,19 @@ def log_of(run: RunSnapshot, episode: Episode) -> str:
     return episode.path or next((file.path for file in run.files), run.target)
 
 
-def parsed(raw: bytes) -> Line | None:
-    """The line, None for what is none of this version."""
+def parsed(raw: bytes) -> Line:
+    """The line, without its end. Raises DamagedError where it is not as it was written, ValueError where it is whole
+    but of another version."""
+    if len(raw) > LONGEST_LINE:
+        raise DamagedError("longer than any")
+    require_whole(raw + b"\n")
     try:
         line = msgspec.json.decode(raw, type=Line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return line if line.schema == SCHEMA and math.isfinite(line.at) and math.isfinite(line.until) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError("a line of another version") from error
+    if line.schema != SCHEMA or not (math.isfinite(line.at) and math.isfinite(line.until)):
+        raise ValueError("a line of another version")
+    return line
 
 
 def _owner(uid: int) -> str:

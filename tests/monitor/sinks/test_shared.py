@@ -19,9 +19,10 @@ from tests.monitor.sinks.made import Marked, Said, episode, fleet_of, run_of
 from trainmon.monitor.finding import Episode
 from trainmon.monitor.sinks.base import SinkError
 from trainmon.monitor.sinks.shared import Mark, SharedState
-from trainmon.monitor.sinks.shared_book import parsed
+from trainmon.monitor.sinks.shared_book import parsed, with_shared
 from trainmon.monitor.snapshot import FleetSnapshot, RunSnapshot
 from trainmon.tails.clock import SystemClock
+from trainmon.tails.sealed import sealed
 
 CLOCK = SystemClock()
 
@@ -147,17 +148,17 @@ def test_what_is_not_a_mark_is_left_out(tmp_path: Path, member: Callable[[str], 
     team.mkdir()
     place = os.path.realpath(log)
     good = {"schema": "trainmon.shared/1", "what": "acknowledge", "episode": "e1", "log": place, "at": 1.0}
-    bad: list[object] = [
+    bad: list[dict[str, object]] = [
         {**good, "what": "delete"},
         {**good, "schema": "trainmon.shared/9", "episode": "e2"},
         {**good, "at": "now", "episode": "e2"},
         {**good, "episode": "e2", "log": "x" * 9000},
         {**good, "what": "snooze", "episode": "e2", "until": 1.0},
-        [],
-        "\x1b]0;owned\x07",
     ]
-    lines = [json.dumps(one).encode() for one in bad] + [b"\xff\xfe", b"[" * 3000, b"", json.dumps(good).encode()]
-    (team / "eve.acks.jsonl").write_bytes(b"\n".join(lines) + b'\n{"schema": "trainmon.shared/1", "wh')
+    lines = [sealed(json.dumps(one).encode()) for one in bad]
+    lines += [b"[]\n", b'"\x1b]0;owned\x07"\n', b"\xff\xfe\n", b"[" * 3000 + b"\n", b"\n"]
+    lines += [json.dumps({**good, "episode": "e2"}).encode() + b"\n", sealed(json.dumps(good).encode())]
+    (team / "eve.acks.jsonl").write_bytes(b"".join(lines) + b'{"schema": "trainmon.shared/1", "wh')
     (team / "notes.txt").write_text("not ours")
     (team / "link.acks.jsonl").symlink_to("/etc/passwd")
     os.mkfifo(team / "pipe.acks.jsonl")
@@ -168,16 +169,62 @@ def test_what_is_not_a_mark_is_left_out(tmp_path: Path, member: Callable[[str], 
     bob.state.close(5.0)
     assert len(bob.marked.marks) == 1
     said = "\n".join(bob.said.lines)
-    assert "link.acks.jsonl" in said
-    assert "pipe.acks.jsonl" in said
-    assert len(bob.said.lines) == 3, "each is said once"
+    for name in ("link", "pipe", "folder"):
+        assert f"{team}/{name}.acks.jsonl" in said
+    assert f"{team}/eve.acks.jsonl: lines left out, not as trainmon wrote it: 6;" in said
+    assert f"{team}/eve.acks.jsonl: lines left out, of another version of trainmon: 3;" in said
+    assert f"{team}/eve.acks.jsonl: its last line is not whole" in said
+    assert len(bob.said.lines) == 6, "each is said once"
+
+
+def test_a_byte_that_was_changed_is_told_and_never_followed(tmp_path: Path, log: str) -> None:
+    """Each byte of a line, and each length that it can be cut at: the line is left out, and that is said."""
+    team = tmp_path / "team"
+    state = SharedState(team, Marked(), Said(), CLOCK, writer="ann")
+    one, two = episode("e1", path=log), episode("e2", path=log)
+    run = run_of(one, two)
+    state.acknowledged(run, one)
+    state.acknowledged(run, two)
+    state.close(5.0)
+    [file] = team.iterdir()
+    whole = file.read_bytes()
+    assert [each.acknowledged for each in with_shared(run, team)[0].episodes] == [True, True]
+    assert with_shared(run, team)[2] == []
+    first = whole.index(b"\n") + 1
+    damaged = [bytes((*whole[:at], whole[at] ^ 0x10, *whole[at + 1 :])) for at in range(first)]
+    cut = [whole[:at] + whole[first:] for at in range(first)]
+    for raw in [*damaged, *cut[1:]]:
+        file.write_bytes(raw)
+        marked, _, problems = with_shared(run, team)
+        assert not marked.episodes[0].acknowledged, raw
+        assert [str(file) in problem for problem in problems] == [True], raw
+    for at in range(1, first - 1):
+        file.write_bytes(whole[: first + at])
+        marked, _, problems = with_shared(run, team)
+        assert [each.acknowledged for each in marked.episodes] == [True, False]
+        assert ["not whole" in problem for problem in problems] == [True]
+
+
+def test_what_cannot_be_shared_is_said(tmp_path: Path, log: str) -> None:
+    team, said = tmp_path / "team", Said()
+    state = SharedState(team, Marked(), said, CLOCK, writer="ann", look_s=0.01)
+    far = episode("e1", path="login1:/" + "deep/" * 1000)
+    state.acknowledged(run_of(far), far)
+    state.close(5.0)
+    assert ["too long" in line for line in said.lines] == [True]
+    (team / "bob.acks.jsonl").mkdir()
+    state = SharedState(team, Marked(), said, CLOCK, writer="bob", look_s=0.01)
+    one = episode("e1", path=log)
+    state.acknowledged(run_of(one), one)
+    state.close(5.0)
+    assert f"{team}/bob.acks.jsonl: 1 marks could not be written in time" in said.lines[-1]
 
 
 def test_a_snooze_lasts_a_week_at_most(tmp_path: Path, member: Callable[[str], Member], log: str) -> None:
     team = tmp_path / "team"
     team.mkdir()
     line = {"schema": "trainmon.shared/1", "what": "snooze", "episode": "e1", "log": os.path.realpath(log), "at": 1.0}
-    (team / "eve.acks.jsonl").write_text(json.dumps({**line, "until": 1e15}) + "\n")
+    (team / "eve.acks.jsonl").write_bytes(sealed(json.dumps({**line, "until": 1e15}).encode()))
     bob = member("bob")
     bob.state.look(fleet(episode("e1", path=log))[0])
     assert bob.marked.wait()[0][3] == 7 * 86400.0
@@ -186,8 +233,9 @@ def test_a_snooze_lasts_a_week_at_most(tmp_path: Path, member: Callable[[str], M
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300))
 def test_no_line_does_harm(raw: bytes) -> None:
-    line = parsed(raw)
-    assert line is None or line.schema == "trainmon.shared/1"
+    for each in (raw, sealed(raw).rstrip(b"\n")):
+        with pytest.raises(ValueError):
+            parsed(each)
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
