@@ -114,7 +114,7 @@ def look_at_name(name: str) -> Look | None:
         return Look("config", Doubt.NONE)
     if lower.startswith(".") or _JUNK.fullmatch(lower):
         return None
-    if "tfevents" in lower or lower.endswith(".wandb"):
+    if "tfevents" in lower or lower.endswith(".wandb") or lower == "backup.swanlab":
         return Look("metrics", Doubt.NONE)
     if lower == "trainer_state.json":
         return Look("metrics", Doubt.NONE, is_state=True)
@@ -218,7 +218,7 @@ _BARE_ROWS = lazy(
     rb"|\d{4}-\d\d-\d\d[ T][\d:.]{1,20}[ \w:+-]{0,8})," + _NUMBER + rb"[^\s,]{0,40}\r?\n){3}",
     re.IGNORECASE,
 )
-_TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|\blr\b", re.IGNORECASE)
+_TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|(?<![a-z])lr(?![a-z])", re.IGNORECASE)
 _WHOLE_NUMBER = lazy(rb"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|nan|inf)(?:e[-+]?\d{1,4})?", re.IGNORECASE)
 _MOST_REMARKS = 50  # lines above a table's header
 _TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
