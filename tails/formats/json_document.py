@@ -46,8 +46,8 @@ class JsonDocument(DocumentFormat):
         if not newline and len(head) >= _SMALL:
             return 0.6 if _SHAPES.search(text) else 0.3
         line = first.strip()
-        if line.startswith(b"["):
-            return 0.85
+        if line.startswith(b"["):  # else arrays of records, one a line
+            return 0.85 if not objects_in(line)[0] or rest.lstrip()[:1] != b"[" else 0.0
         if len(line) < 2 or not line.endswith(b"}") or not objects_in(line)[0]:
             return 0.0 if objects_in(rest.split(b"\n", 1)[0])[0] and rest[:1] == b"{" else 0.8
         return 0.95 if not rest.strip() and _SHAPES.search(line) and _is_document(line) else 0.0

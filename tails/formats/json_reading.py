@@ -34,12 +34,14 @@ from trainmon.tails.formats.line_index import Lines
 from trainmon.tails.formats.records import Cells, RecordReader
 from trainmon.tails.formats.stamps import parse_stamp, seconds_of
 from trainmon.tails.formats.struct_plan import Columns, Marks
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Fact, FloatArray, MarkArray, NoteKind, Parsed
 from trainmon.tails.steps import falls, is_loss_key, ranked_step_keys, says_eval, words_of
 
 _BOM = b"\xef\xbb\xbf"
 _RUN_DEPTH = 3
+_NEXT_ARRAY = lazy(r"\s*\]\s*\[")  # arrays of records, one after another
 _FEWEST_TURNED = 5  # records that stand newest first, for that to be no chance
 
 
@@ -96,6 +98,13 @@ class Reading:
             start = list_start(self.text, key)
             if start is not None:
                 spans = list(elements(self.text, start))
+                while not key and spans and (more := _NEXT_ARRAY.match(self.text, spans[-1][1])):
+                    spans += (following := list(elements(self.text, more.end())))
+                    if not following:
+                        break
+                if not key and spans and not self.text[spans[-1][1] :].strip(" \t\r\n]"):
+                    self._read_spans(spans)
+                    return
                 is_growing = not key and spans and not self.text[spans[-1][1] :].strip(" \t\r\n,")
                 if not is_growing:  # a list whose end is still to come has lost nothing
                     self._lost()

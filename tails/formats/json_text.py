@@ -24,7 +24,7 @@ _INSIDE = ":,[{"
 def objects_in(line: bytes) -> tuple[Objects, int]:
     """The JSON objects of `line` with the byte offset of each, and how many stretches could not be read.
 
-    An object inside a torn one is never taken for a record.
+    An object inside a torn one is never taken for a record. Those of an array that holds nothing else are records.
 
     >>> objects_in(b'{"loss": NaN}{"loss": 1e999}')
     ([(0, {'loss': nan}), (13, {'loss': inf})], 0)
@@ -32,7 +32,11 @@ def objects_in(line: bytes) -> tuple[Objects, int]:
     ([(15, {'step': 6.0})], 1)
     >>> objects_in(b'{"step": 5, "cfg": {"a": 1}, "lo')
     ([], 1)
+    >>> objects_in(b'[{"step": 5}, {"step": 6}]')
+    ([(1, {'step': 5.0}), (14, {'step': 6.0})], 0)
     """
+    if line.lstrip()[:1] == b"[":
+        return _in_array(line)
     try:
         value = _FAST.decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -40,6 +44,14 @@ def objects_in(line: bytes) -> tuple[Objects, int]:
     if isinstance(value, dict):
         return [(len(line) - len(line.lstrip()), value)], 0
     return [], 1
+
+
+def _in_array(line: bytes) -> tuple[Objects, int]:
+    start, end = line.find(b"["), line.rfind(b"]")
+    if line[start + 1 : end].lstrip()[:1] != b"{" or line[end + 1 :].strip(b" \t\r\n,\0"):
+        return _scan(line)
+    found, lost = _scan(line[:start] + b" " + line[start + 1 : end])
+    return ([], 1) if lost else (found, 0)
 
 
 def tolerant(text: str) -> Any:

@@ -13,6 +13,7 @@ from trainmon.tails.formats.cells import KeyTable
 from trainmon.tails.formats.gathered import Gathered
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.formats.line_index import Lines
+from trainmon.tails.formats.operations import with_single_values
 from trainmon.tails.formats.records import Cells, RecordReader
 from trainmon.tails.formats.seen import Seen, learn
 from trainmon.tails.formats.struct_plan import StructPlan, UnfitError
@@ -34,6 +35,7 @@ _HOLD_LIMIT = 4 * 1024 * 1024
 _LEARN_FIRST = 4  # records read one by one before the first plan
 _HEAD = 64 * 1024
 _OBJECT_LINE = lazy(rb'\s*\{\s*(?:"|\}\s*$)')
+_ARRAY_LINE = lazy(rb'\s*\[\s*\{\s*"')
 # What shows that a line was meant to be JSON.
 _CLAIMS = lazy(rb"^\s*[\[{]|[\]}]\s*$|\{\"")
 _SNIFFED_LINES = 200
@@ -77,6 +79,8 @@ class JsonLines(LineFormat):
             return 0.45 if _OBJECT_LINE.match(lines[-1]) and not lines[-1].lstrip()[1:2].isspace() else 0.0
         whole = whole[:_SNIFFED_LINES]
         begun = [line for line in whole if _OBJECT_LINE.match(line)]
+        if not begun and len(whole) > 1:  # each line an array of records
+            begun = [line for line in whole if _ARRAY_LINE.match(line) and objects_in(line)[0]]
         readable = any(objects_in(line)[0] for line in begun[:5])
         if readable and _are_wrappers(begun):
             return 0.0
@@ -164,11 +168,12 @@ class JsonLines(LineFormat):
         offset, line_no = int(lines.offsets[index]), int(lines.numbers[index])
         is_bracket = len(text) <= _BRACKETS and not text.strip(b" \t\r\x00[],")
         objects, lost = ([], 0) if is_bracket else objects_in(text)
+        objects, is_apart = with_single_values(objects)
         for place, record in objects:
             following = partial(self._following, lines, index, objects, place)
             if not self.reader.read(record, offset + place, line_no, following, final=final):
                 return False
-            if len(objects) == 1 and self.reader.took_row:
+            if len(objects) == 1 and self.reader.took_row and not is_apart:
                 self._news = learn(self._seen, record) or self._news
                 self._stale += 1
         if lost and not objects and not _CLAIMS.search(text):
@@ -188,7 +193,7 @@ class JsonLines(LineFormat):
                 index += 1
                 if index >= len(lines):
                     return out
-                rest = [record for _, record in objects_in(lines.text(index))[0]]
+                rest = [record for _, record in with_single_values(objects_in(lines.text(index))[0])[0]]
             cells = KeyTable().row(rest.pop(0))
             if cells[0]:
                 out.append(cells)

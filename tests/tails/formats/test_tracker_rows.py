@@ -9,7 +9,9 @@ import pytest
 from tests.tails.formats.stdout_reading import read as read_text
 from tests.tails.formats.structured import column, read_lines, steps
 from trainmon.tails.formats.csv_table import CsvTable
+from trainmon.tails.formats.json_document import JsonDocument
 from trainmon.tails.formats.jsonl import JsonLines
+from trainmon.tails.formats.registry import detect
 from trainmon.tails.record import Parsed
 
 
@@ -56,3 +58,42 @@ def test_mlperfs_step_by_its_other_names(key: str) -> None:
     ]
     parsed = read_text("".join(f":::MLLOG {json.dumps(entry)}\n" for entry in entries))
     assert steps(parsed) == [8, 16, 24, 32, 40]
+
+
+def batch(step: int) -> list[dict[str, object]]:
+    return [
+        {"timestamp": 1736935200000 + step, "metric": "loss", "variant": "train", "iter": step, "value": 2.5},
+        {"timestamp": 1736935200001 + step, "metric": "lr", "variant": "lr", "iter": step, "value": 1e-4},
+    ]
+
+
+def test_lines_that_are_arrays_of_records_each() -> None:
+    data = "".join(json.dumps(batch(step)) + "\n" for step in range(1, 11)).encode()
+    assert isinstance(detect(data, "metrics.jsonl"), JsonLines)
+    for parsed in (read_lines(JsonLines("m.jsonl"), data), read_lines(JsonLines("m.jsonl"), data, [300, 301])):
+        assert steps(parsed) == [step for step in range(1, 11) for _ in "ab"]
+        assert column(parsed, "train/loss") == [2.5] * 10
+        assert column(parsed, "lr") == [1e-4] * 10
+        assert parsed.unreadable == 0
+    # Its first line alone looks like a document; what comes behind it is read by that too.
+    document = detect(data.splitlines()[0] + b"\n", "metrics.jsonl")
+    assert isinstance(document, JsonDocument)
+    parsed = document.parse(data)
+    assert (steps(parsed), parsed.unreadable) == ([step for step in range(1, 11) for _ in "ab"], 0)
+
+
+def test_an_array_with_more_than_records_in_a_line_is_none() -> None:
+    parsed = read_lines(JsonLines("m.jsonl"), b'{"step": 1, "loss": 2.5}\n[{"step": 2, "loss": 2.5}, 7]\n')
+    assert (steps(parsed), parsed.unreadable) == ([1.0], 1)
+
+
+@pytest.mark.parametrize("cuts", [[], [90, 200]])
+def test_neptunes_queue_on_disk(cuts: list[int]) -> None:
+    named = {"type": "AssignString", "path": ["sys", "name"], "value": "x"}
+    rows: list[dict[str, object]] = [{"obj": named, "version": 1}]
+    for step in range(0, 20, 2):
+        values = [{"value": 2.5 + place, "step": float(place), "ts": 1.7e9 + place} for place in (step, step + 1)]
+        rows.append({"obj": {"type": "LogFloats", "path": ["train", "loss"], "values": values}, "version": step + 2})
+    parsed = jsonl(rows, cuts)
+    assert column(parsed, "train/loss") == [2.5 + step for step in range(20)]
+    assert steps(parsed) == list(range(20))
