@@ -46,9 +46,7 @@ def _second(row: Row, width: int, glyphs: Glyphs, age_s: float) -> Line:
         reading: Line = [Span(" reading history ", "text"), *bar(run.progress, 20, glyphs), Span(f" {done} ", "value")]
         read, size = read_bytes([run])
         drawn = "the charts are a preview, not judged" if run.preview else "what is shown so far may change"
-        told = (
-            f"{numbers.size(read)} of {numbers.size(size)}; {drawn}" if size > 0 else "not begun: others are read first"
-        )
+        told = f"{numbers.size(read)} of {numbers.size(size)}; {drawn}" if size > 0 else "not begun yet"
         return [*reading, Span(clip(told, max(0, width - width_of(reading)), glyphs.ellipsis), "muted")]
     line: Line = [Span(" ")]
     if not math.isnan(row.progress):
