@@ -6,9 +6,10 @@ from collections.abc import Hashable
 
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tui import numbers
+from trainmon.tui.canvas import Canvas
 from trainmon.tui.curve import Curve, draw_curve
 from trainmon.tui.glyphs import Glyphs
-from trainmon.tui.plot import cell_range, plot, runs
+from trainmon.tui.plot import cell_range, plot
 from trainmon.tui.raster import BRAILLE, PLAIN
 from trainmon.tui.scale import Scale, Wish, scale_of
 from trainmon.tui.span import Line, Span, clip, cut, pad, width_of
@@ -122,9 +123,13 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Li
     if across * grid.across != columns:
         drawn = [draw_curve(curve, *ends, across * grid.across) for curve in curves]
     lines = [title]
+    rule = Span(glyphs.vertical, "faint")
+    blank = Span(" " * gutter, "faint")
+    is_wide = gutter + 1 + across > width
     for row, line in enumerate(plot(chart, drawn, scale, ends, rows, across, glyphs)):
-        label = labels.get(row, "")
-        lines.append(pad([Span(label.rjust(gutter - 1) + " ", "faint"), Span(glyphs.vertical, "faint"), *line], width))
+        label = labels.get(row)
+        whole = [blank if label is None else Span(label.rjust(gutter - 1) + " ", "faint"), rule, *line]
+        lines.append(cut(whole, width) if is_wide else whole)
     lines.append(pad(_x_axis(chart, ends, scale, gutter, across, glyphs), width))
     return lines
 
@@ -169,26 +174,27 @@ def _title(chart: Chart, width: int, glyphs: Glyphs) -> Line:
 def _x_axis(chart: Chart, ends: tuple[float, float], scale: Scale, gutter: int, across: int, glyphs: Glyphs) -> Line:
     """The rule under the plot: ends, what is counted, checkpoints and restarts; episodes lie over all of it."""
     first, last = chart.x_label(ends[0]), chart.x_label(ends[1])
-    rule = [glyphs.horizontal] * across
-    names = ["faint"] * across
+    rule = Canvas.blank(1, across, glyphs.horizontal, "faint")
+    taken: set[int] = set()
     for tick in chart.ticks:
         if ends[0] <= tick.x <= ends[1]:
             cell = cell_range(Shade(tick.x, tick.x, "info", ""), ends, across)[0]
-            rule[cell], names[cell] = glyphs.ticks[tick.kind], _TICK_STYLES[tick.kind]
+            rule.put(0, cell, glyphs.ticks[tick.kind], _TICK_STYLES[tick.kind])
+            taken = taken - {cell} if _TICK_STYLES[tick.kind] == "muted" else taken | {cell}
     marks = {cell_range(shade, ends, across)[0]: shade for shade in chart.shades if ends[0] <= shade.first <= ends[1]}
-    taken = marks.keys() | {cell for cell, name in enumerate(names) if name not in ("faint", "muted")}
+    taken |= marks.keys()
     words = chart.x_words + (", log y" if scale.log and chart.log_y is None else "")
     if len(first) + len(last) + 2 <= across:
         for text, start in ((first, 0), (last, across - len(last))):
-            _write(rule, names, text, start, taken)
+            _write(rule, text, start, taken)
     middle = f" {words} "
     if len(first) + len(last) + len(middle) + 6 > across:
         middle = f" {chart.x_name} "
     if len(first) + len(last) + len(middle) + 6 <= across:
-        _write(rule, names, middle, _free_place(middle, len(first), across - len(last), taken), taken)
+        _write(rule, middle, _free_place(middle, len(first), across - len(last), taken), taken)
     for cell, shade in marks.items():
-        rule[cell], names[cell] = shade.glyph, shade.style
-    return [Span(" " * gutter + glyphs.corner, "faint"), *runs([rule], [names], [""] * across)[0]]
+        rule.put(0, cell, shade.glyph, shade.style)
+    return [Span(" " * gutter + glyphs.corner, "faint"), *rule.lines([])[0]]
 
 
 _TICK_STYLES = {"checkpoint": "muted", "lr": "note", "config": "note", "restart": "key", "remark": "key"}
@@ -197,13 +203,13 @@ _TICK_STYLES = {"checkpoint": "muted", "lr": "note", "config": "note", "restart"
 def _free_place(text: str, first: int, end: int, taken: set[int]) -> int:
     """Where `text` hides no mark, as near to the middle between `first` and `end` as it can; -1 for nowhere."""
     middle = (first + end - len(text)) // 2
+    if not taken:
+        return middle if first + 1 <= middle < end - len(text) else -1
     places = sorted(range(first + 1, end - len(text)), key=lambda place: abs(place - middle))
     return next((place for place in places if not taken & set(range(place, place + len(text)))), -1)
 
 
-def _write(rule: list[str], names: list[str], text: str, start: int, taken: set[int]) -> None:
+def _write(rule: Canvas, text: str, start: int, taken: set[int]) -> None:
     """`text` on the rule, unless it would hide a mark."""
-    cells = range(start, start + len(text))
-    if start >= 0 and not taken & set(cells):
-        rule[start : start + len(text)] = list(text)
-        names[start : start + len(text)] = ["faint"] * len(text)
+    if start >= 0 and not (taken and taken & set(range(start, start + len(text)))):
+        rule.write(0, start, text, "faint")

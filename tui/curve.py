@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -71,11 +72,19 @@ class Curve:
     @property
     def range(self) -> tuple[float, float] | None:
         """Smallest and largest x, those of bad values included; None when nothing was logged."""
-        parts = [part[np.isfinite(part)] for part in (self.x, self.bad_x)]
-        parts = [part for part in parts if part.size]
-        if not parts:
-            return None
-        return min(float(part.min()) for part in parts), max(float(part.max()) for part in parts)
+        found = [ends for part in (self.x, self.bad_x) if (ends := _ends(part)) is not None]
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+
+def _ends(x: FloatArray) -> tuple[float, float] | None:
+    """The least and the greatest number in `x`; None when there is none."""
+    if not x.size:
+        return None
+    low, high = float(x.min()), float(x.max())
+    if math.isfinite(low) and math.isfinite(high):
+        return low, high
+    known = x[np.isfinite(x)]
+    return (float(known.min()), float(known.max())) if known.size else None
 
 
 def curve_of(view: SeriesView, label: str = "", style: str = "line0", along: Mapping | None = None) -> Curve:
@@ -100,6 +109,8 @@ class Drawn:
     def merged(self, older: bool = False) -> Spans:
         """Every segment in one."""
         parts = self.newest + (self.older if older else ())
+        if len(parts) == 1:
+            return parts[0]
         low = np.fmin.reduce([part.low for part in parts])
         high = np.fmax.reduce([part.high for part in parts])
         return Spans(low, high)
@@ -111,7 +122,9 @@ def segments(curve: Curve) -> list[tuple[int, int, float]]:
     n = steps.size
     if n == 0:
         return []
-    falls = (np.diff(steps) < 0) | (np.diff(curve.attempts) != 0)
+    falls = (steps[1:] < steps[:-1]) | (curve.attempts[1:] != curve.attempts[:-1])
+    if not falls.any():
+        return [(0, n, math.inf)]
     starts = np.concatenate(([0], np.flatnonzero(falls) + 1))
     if starts.size > _MOST_SEGMENTS:
         starts = np.concatenate(([0], starts[-_MOST_SEGMENTS + 1 :]))
@@ -124,15 +137,19 @@ def segments(curve: Curve) -> list[tuple[int, int, float]]:
 def draw_curve(curve: Curve, start: float, stop: float, columns: int) -> Drawn:
     """The spans of `curve` on an x axis from `start` to `stop`."""
     bad = np.zeros(columns, dtype=np.bool_)
-    places = column_of(curve.bad_x, start, stop, columns)
-    bad[places[places >= 0]] = True
+    if curve.bad_x.size:
+        places = column_of(curve.bad_x, start, stop, columns)
+        bad[places[places >= 0]] = True
     newest: list[Spans] = []
     older: list[Spans] = []
     steps = curve.x if curve.steps is None else curve.steps
     for first, end, limit in segments(curve):
-        kept = first + int(np.searchsorted(steps[first:end], limit, side="left"))
-        if not np.all(steps[first + 1 : end] >= steps[first : end - 1]):  # segments were lumped together: all stands
+        if limit == math.inf:
             kept = end
+        else:
+            kept = first + int(np.searchsorted(steps[first:end], limit, side="left"))
+            if not rises(steps[first:end]):  # segments were lumped together: all stands
+                kept = end
         for parts, begin, stop_at in ((newest, first, kept), (older, kept, end)):
             if stop_at > begin:
                 parts.append(join(_spans(curve, begin, stop_at, start, stop, columns), bad))
@@ -141,9 +158,14 @@ def draw_curve(curve: Curve, start: float, stop: float, columns: int) -> Drawn:
     return Drawn(tuple(newest), tuple(older), bad)
 
 
+def rises(x: FloatArray) -> bool:
+    """Whether no value is less than the one before it, and all are numbers but one that stands alone."""
+    return bool((x[1:] >= x[:-1]).all())
+
+
 def _spans(curve: Curve, first: int, end: int, start: float, stop: float, columns: int) -> Spans:
     x, low, high = curve.x[first:end], curve.low[first:end], curve.high[first:end]
-    if not np.all(x[1:] >= x[:-1]):  # where x is no number, or goes back although the steps do not
+    if not rises(x):  # where x is no number, or goes back although the steps do not
         order = np.argsort(x, kind="stable")
         x, low, high = x[order], low[order], high[order]
     return column_spans(x, low, high, start, stop, columns)
@@ -158,7 +180,7 @@ def value_range(spans: Spans, clip_start: bool) -> tuple[float, float, float] | 
     known = np.flatnonzero(np.isfinite(spans.high))
     if not known.size:
         return None
-    bottom, true_top = float(np.nanmin(spans.low)), float(np.nanmax(spans.high))
+    bottom, true_top = float(np.fmin.reduce(spans.low)), float(np.fmax.reduce(spans.high))
     top = true_top
     if clip_start and known.size >= 5:
         rest = known[max(1, known.size // 10) :]

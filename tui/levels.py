@@ -10,18 +10,22 @@ import math
 import weakref
 from collections import OrderedDict
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainmon.monitor.snapshot import SeriesView
 from trainmon.monitor.stats.distinct import distinct
-from trainmon.tails.record import FloatArray, IntArray
+from trainmon.tails.record import IntArray
 
 MOST_BINS = 4096
 _KEPT_SERIES = 256  # about 50 MB when all of them are long
 _MOST_FALLS = 1024  # steps that fall more often than any run restarts: left as they are
+
+
+Numbers: TypeAlias = NDArray[np.generic]
+Columns: TypeAlias = tuple[Numbers | None, ...]
 
 
 class Thin(NamedTuple):
@@ -37,34 +41,52 @@ class _Bins:
     def __init__(self, width: int) -> None:
         self.width = width
         self.done = 0  # values in finished bins
-        self._firsts: IntArray = np.empty(0, np.int64)
-        self._low: FloatArray = np.empty(0)
-        self._high: FloatArray = np.empty(0)
-        self._mean: FloatArray = np.empty(0)
+        self._kept = 0  # those bins
         self._last: tuple[SeriesView, Thin] | None = None
 
     def thin(self, view: SeriesView) -> Thin:
         """All values of `view`, which must go on where the one before it ended."""
-        if self._last is not None and self._last[0] is view:
-            return self._last[1]
         n = view.steps.size
+        before = None
+        if self._last is not None:
+            drawn, before = self._last
+            if drawn is view:
+                return before
+            if drawn.steps.size == n:  # nothing came
+                return self._keep(view, Thin(_with(view, *_columns(before.view)), before.firsts))
         new = _firsts(view, self.done, n, self.width)
-        firsts, low, high, mean = self._firsts, self._low, self._high, self._mean
-        if new.size:
-            sizes = np.diff(new, append=n)
-            firsts = np.concatenate((firsts, new))
-            low = np.concatenate((low, np.minimum.reduceat(view.low, new)))
-            high = np.concatenate((high, np.maximum.reduceat(view.high, new)))
-            mean = np.concatenate((mean, np.add.reduceat(view.values, new) / sizes))
+        ends = np.append(new[1:], n)[: new.size]
+        mean = np.add.reduceat(view.values, new) / (ends - new)
+        low, high = np.minimum.reduceat(view.low, new), np.maximum.reduceat(view.high, new)
+        times = None if view.times is None else view.times[new]
+        columns: Columns = (view.steps[new], mean, low, high, view.attempts[new], times)
+        firsts = new
+        if before is not None and self._kept:
+            firsts = np.concatenate((before.firsts[: self._kept], new))
+            pairs = zip(_columns(before.view), columns, strict=True)
+            columns = tuple(_joined(old, late, self._kept) for old, late in pairs)
         if (whole := n - n % self.width) > self.done:
-            kept = int(np.searchsorted(firsts, whole))
-            self._firsts, self._low, self._high, self._mean = firsts[:kept], low[:kept], high[:kept], mean[:kept]
-            self.done = whole
-        times = None if view.times is None else view.times[firsts]
-        steps, attempts = view.steps[firsts], view.attempts[firsts]
-        made = replace(view, steps=steps, values=mean, low=low, high=high, attempts=attempts, times=times)
-        self._last = (view, Thin(made, firsts))
-        return self._last[1]
+            self._kept, self.done = int(np.searchsorted(firsts, whole)), whole
+        return self._keep(view, Thin(_with(view, *columns), firsts))
+
+    def _keep(self, view: SeriesView, thin: Thin) -> Thin:
+        self._last = (view, thin)
+        return thin
+
+
+def _joined(old: Numbers | None, late: Numbers | None, kept: int) -> Numbers | None:
+    return None if old is None or late is None else np.concatenate((old[:kept], late))
+
+
+def _columns(view: SeriesView) -> Columns:
+    """What a bin has one of."""
+    return view.steps, view.values, view.low, view.high, view.attempts, view.times
+
+
+def _with(view: SeriesView, *columns: Any) -> SeriesView:
+    """`view` with these `_columns`."""
+    steps, values, low, high, attempts, times = columns
+    return replace(view, steps=steps, values=values, low=low, high=high, attempts=attempts, times=times)
 
 
 def _firsts(view: SeriesView, begin: int, end: int, width: int) -> IntArray:
@@ -73,7 +95,7 @@ def _firsts(view: SeriesView, begin: int, end: int, width: int) -> IntArray:
         return np.empty(0, np.int64)
     back = max(0, begin - 1)
     steps, attempts = view.steps[back:end], view.attempts[back:end]
-    falls = np.flatnonzero((np.diff(steps) < 0) | (np.diff(attempts) != 0)) + back + 1
+    falls = np.flatnonzero((steps[1:] < steps[:-1]) | (attempts[1:] != attempts[:-1])) + back + 1
     if falls.size > _MOST_FALLS:
         falls = falls[:0]
     parts = (np.arange(begin, end, width), falls[falls >= begin], np.array([end - 1]))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from operator import ne
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trainmon.tails.record import FloatArray, IntArray
+from trainmon.tui.canvas import Canvas
 from trainmon.tui.curve import Drawn
 from trainmon.tui.glyphs import Glyphs
 from trainmon.tui.raster import BRAILLE, PLAIN, BoolArray, Spans, cells, column_of, curve_dots, level_dots, row_of
 from trainmon.tui.scale import Scale
-from trainmon.tui.span import Line, Span
+from trainmon.tui.span import Line
 
 if TYPE_CHECKING:
     from trainmon.tui.chart import Chart, Shade
@@ -34,37 +33,37 @@ def plot(
     """`rows` lines of `across` cells."""
     grid = BRAILLE if glyphs.braille else PLAIN
     high, wide = rows * grid.down, across * grid.across
-    blank = np.zeros((high, wide), dtype=np.bool_)
-    layers, styles = [blank], [""]
+    layers: list[BoolArray] = []
+    styles: list[str] = []
     if chart.threshold is not None:
         limit = float(scale.place(np.array([chart.threshold]))[0])
         layers.append(level_dots(limit, scale.bottom, scale.top, high, wide, 2 * grid.across))
         styles.append("threshold")
     for curve, one in reversed(list(zip(chart.curves, drawn, strict=True))):  # the first curve lies on top
         if one.older:
-            layers.append(_dots(one.older, scale, high, blank))
+            layers.append(_dots(one.older, scale, high))
             styles.append("older")
-        layers.append(_dots(one.newest, scale, high, blank))
+        layers.append(_dots(one.newest, scale, high))
         styles.append("raw" if chart.smooth else curve.style)
     if chart.smooth:
         for curve, one in reversed(list(zip(chart.curves, drawn, strict=True))):
-            layers.append(_dots((smoothed(one.merged()),), scale, high, blank))
+            layers.append(_dots((smoothed(one.merged()),), scale, high))
             styles.append(curve.style)
-    texts, owner = cells(layers, grid)
-    characters = [list(text) for text in texts]
-    names = [[styles[number] if number > 0 else "text" for number in line] for line in owner.tolist()]
-    _mark_points(chart, characters, names, scale, ends, glyphs)
-    _mark_cut(characters, names, drawn, scale, grid.across, glyphs)
-    _mark_bad(characters, names, drawn, grid.across, glyphs)
-    _mark_ends(chart, characters, names, drawn, scale, rows, grid.across)
-    return runs(characters, names, _shading(chart, ends, across))
+    codes, owner = cells(layers or [np.zeros((high, wide), dtype=np.bool_)], grid)
+    canvas = Canvas(codes, owner + 1, ["text", *styles])
+    _mark_points(chart, canvas, scale, ends, glyphs)
+    _mark_cut(canvas, drawn, scale, grid.across, glyphs)
+    _mark_bad(canvas, drawn, grid.across, glyphs)
+    _mark_ends(chart, canvas, drawn, scale, grid.across)
+    return canvas.lines(_shading(chart, ends, across))
 
 
-def _dots(parts: tuple[Spans, ...], scale: Scale, rows: int, blank: BoolArray) -> BoolArray:
-    dots = blank.copy()
-    for part in parts:
-        dots |= curve_dots(Spans(scale.place(part.low), scale.place(part.high)), scale.bottom, scale.top, rows)
-    return dots
+def _dots(parts: tuple[Spans, ...], scale: Scale, rows: int) -> BoolArray:
+    layers = [
+        curve_dots(Spans(scale.place(part.low), scale.place(part.high)), scale.bottom, scale.top, rows)
+        for part in parts
+    ]
+    return layers[0] if len(layers) == 1 else np.logical_or.reduce(layers)
 
 
 def smoothed(spans: Spans) -> Spans:
@@ -86,44 +85,29 @@ def smoothed(spans: Spans) -> Spans:
     return Spans(mean, mean)
 
 
-def _mark_cut(
-    characters: list[list[str]],
-    names: list[list[str]],
-    drawn: list[Drawn],
-    scale: Scale,
-    per_cell: int,
-    glyphs: Glyphs,
-) -> None:
+def _mark_cut(canvas: Canvas, drawn: list[Drawn], scale: Scale, per_cell: int, glyphs: Glyphs) -> None:
     """An arrow in the top row over every value that is higher than the axis, in the lowest under every lower one."""
     if not (scale.cut_top or scale.cut_bottom):
         return
     for one in drawn:
-        over = scale.place(one.merged(older=True).high) > scale.top + 1e-12
-        for cell in sorted({int(column) // per_cell for column in np.flatnonzero(over & scale.cut_top)}):
-            characters[0][cell], names[0][cell] = glyphs.cut, "muted"
-        under = scale.place(one.merged(older=True).low) < scale.bottom - 1e-12
-        for cell in sorted({int(column) // per_cell for column in np.flatnonzero(under & scale.cut_bottom)}):
-            characters[-1][cell], names[-1][cell] = glyphs.cut_below, "muted"
+        whole = one.merged(older=True)
+        if scale.cut_top:
+            over = np.flatnonzero(scale.place(whole.high) > scale.top + 1e-12)
+            canvas.put(0, over // per_cell, glyphs.cut, "muted")
+        if scale.cut_bottom:
+            under = np.flatnonzero(scale.place(whole.low) < scale.bottom - 1e-12)
+            canvas.put(-1, under // per_cell, glyphs.cut_below, "muted")
 
 
-def _mark_bad(
-    characters: list[list[str]], names: list[list[str]], drawn: list[Drawn], per_cell: int, glyphs: Glyphs
-) -> None:
+def _mark_bad(canvas: Canvas, drawn: list[Drawn], per_cell: int, glyphs: Glyphs) -> None:
     for one in drawn:
-        for cell in sorted({int(column) // per_cell for column in np.flatnonzero(one.bad)}):
-            characters[0][cell], names[0][cell] = glyphs.bad, "fail"
+        if one.bad.any():
+            canvas.put(0, np.flatnonzero(one.bad) // per_cell, glyphs.bad, "fail")
 
 
-def _mark_points(
-    chart: Chart,
-    characters: list[list[str]],
-    names: list[list[str]],
-    scale: Scale,
-    ends: tuple[float, float],
-    glyphs: Glyphs,
-) -> None:
+def _mark_points(chart: Chart, canvas: Canvas, scale: Scale, ends: tuple[float, float], glyphs: Glyphs) -> None:
     """One mark a value, held at the edge where the axis does not reach it; fewer where they would hide the curve."""
-    rows, across = len(characters), len(characters[0])
+    rows, across = canvas.codes.shape
     for points in chart.points:
         cells_at = column_of(points.x, *ends, across)
         order = np.flatnonzero((cells_at >= 0) & np.isfinite(scale.place(points.values)))
@@ -131,34 +115,30 @@ def _mark_points(
         free = -_POINTS_APART
         for cell, row in zip(cells_at[order].tolist(), height.tolist(), strict=True):
             if cell >= free + _POINTS_APART or cell < free:
-                characters[row][cell], names[row][cell] = glyphs.point, points.style
+                canvas.put(row, cell, glyphs.point, points.style)
                 free = cell
 
 
-def _mark_ends(
-    chart: Chart,
-    characters: list[list[str]],
-    names: list[list[str]],
-    drawn: list[Drawn],
-    scale: Scale,
-    rows: int,
-    per_cell: int,
-) -> None:
-    """The label of each curve at its newest value, so that colour alone never tells curves apart."""
+def _mark_ends(chart: Chart, canvas: Canvas, drawn: list[Drawn], scale: Scale, per_cell: int) -> None:
+    """The label of each curve at the newest value that the axis can show, so that colour alone never tells curves
+    apart."""
+    rows = len(canvas.codes)
     for curve, one in zip(chart.curves, drawn, strict=True):
+        if not curve.label:
+            continue
         spans = one.merged()
-        known = np.flatnonzero(np.isfinite(spans.high))
-        if not curve.label or not known.size:
+        places = scale.place((spans.low + spans.high) / 2)
+        known = np.flatnonzero(np.isfinite(places))
+        if not known.size:
             continue
         column = int(known[-1])
-        value = scale.place(np.array([(spans.low[column] + spans.high[column]) / 2]))[0]
-        share = (scale.top - float(value)) / (scale.top - scale.bottom)
+        share = (scale.top - float(places[column])) / (scale.top - scale.bottom)
         row = min(rows - 1, max(0, int(share * rows)))
         cell = column // per_cell
         for distance in range(rows):  # next free row when two curves end together
             for free in (row - distance, row + distance):
-                if 0 <= free < rows and not names[free][cell].startswith("label"):
-                    characters[free][cell], names[free][cell] = curve.label[:1], f"label{curve.style[4:]}"
+                if 0 <= free < rows and not canvas.style_at(free, cell).startswith("label"):
+                    canvas.put(free, cell, curve.label[:1], f"label{curve.style[4:]}")
                     break
             else:
                 continue
@@ -166,7 +146,9 @@ def _mark_ends(
 
 
 def _shading(chart: Chart, ends: tuple[float, float], across: int) -> list[str]:
-    """The background of each cell column: that of the worst episode over it."""
+    """The background of each cell column: that of the worst episode over it; [] where there is none."""
+    if not chart.shades and chart.cursor is None:
+        return []
     shading = [""] * across
     for shade in sorted(chart.shades, key=lambda shade: ("info", "warn", "fail").index(shade.style)):
         if shade.style == "info" or shade.last < ends[0] or shade.first > ends[1]:
@@ -184,18 +166,3 @@ def cell_range(shade: Shade, ends: tuple[float, float], across: int) -> tuple[in
     inside = np.clip(np.array([shade.first, shade.last]), *ends)
     places: IntArray = column_of(inside, *ends, across)
     return int(places[0]), max(int(places[0]), int(places[1]))
-
-
-def runs(characters: list[list[str]], names: list[list[str]], shading: list[str]) -> list[Line]:
-    """Cells side by side of one style and ground as one span."""
-    ground = [cell for cell, differs in enumerate(map(ne, shading[1:], shading), 1) if differs]
-    lines: list[Line] = []
-    for row, row_names in zip(characters, names, strict=True):
-        edges = [cell for cell, differs in enumerate(map(ne, row_names[1:], row_names), 1) if differs]
-        if ground:
-            edges = sorted({*edges, *ground})
-        text = "".join(row)
-        lines.append(
-            [Span(text[start:end], row_names[start], shading[start]) for start, end in pairwise((0, *edges, len(row)))]
-        )
-    return lines

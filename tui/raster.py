@@ -17,9 +17,20 @@ from trainmon.tails.record import FloatArray, IntArray
 BoolArray = NDArray[np.bool_]
 
 # Bit of each braille dot by (row, column) inside a cell, Unicode 2800-28FF.
-_BRAILLE_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint16)
+_BRAILLE_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _LARGEST = 1e300  # sums and differences of what is drawn stay finite
-_ASCII_CELLS = np.array([ord(" "), ord("'"), ord("."), ord(":")], dtype=np.uint32)
+_BLANK = ord(" ")
+_ASCII_CELLS = np.array([_BLANK, ord("'"), ord("."), ord(":")], dtype=np.uint32)
+
+
+def _braille_cells() -> NDArray[np.uint32]:
+    """(256,) the character of each cell whose dots, column by column from the top, are the bits from the highest."""
+    order = [_BRAILLE_BITS[row][column] for column in range(2) for row in range(4)]
+    codes = [0x2800 + sum(bit for at, bit in enumerate(order) if byte & (0x80 >> at)) for byte in range(256)]
+    return np.array([_BLANK, *codes[1:]], dtype=np.uint32)
+
+
+_BRAILLE_CELLS = _braille_cells()
 
 
 class Grid(NamedTuple):
@@ -60,18 +71,25 @@ def column_spans(x: FloatArray, low: FloatArray, high: FloatArray, start: float,
     >>> [part.tolist() for part in column_spans(x, y, y, 0, 3, 2)]
     [[5.0, 1.0], [5.0, 9.0]]
     """
-    empty = np.full(columns, np.nan)
-    keep = np.isfinite(low) & np.isfinite(high) & (x >= start) & (x <= stop)
-    if not keep.any():
-        return Spans(empty, empty.copy())
+    lows, highs = np.full(columns, np.nan), np.full(columns, np.nan)
+    first, end = int(x.searchsorted(start, "left")), int(x.searchsorted(stop, "right"))
+    if (first, end) != (0, x.size):
+        x, low, high = x[first:end], low[first:end], high[first:end]
+    keep = np.isfinite(low) & np.isfinite(high)
     if not keep.all():
         x, low, high = x[keep], low[keep], high[keep]
-    low, high = np.clip(low, -_LARGEST, _LARGEST), np.clip(high, -_LARGEST, _LARGEST)
-    places = column_of(x, start, stop, columns)
-    first = np.flatnonzero(np.diff(places, prepend=-1))
-    lows, highs = empty, empty.copy()
-    lows[places[first]] = np.minimum.reduceat(low, first)
-    highs[places[first]] = np.maximum.reduceat(high, first)
+    if not x.size:
+        return Spans(lows, highs)
+    if (width := stop - start) > 0:
+        places = np.minimum(((x - start) / width * columns).astype(np.int64), columns - 1)
+        firsts = np.concatenate(([0], np.flatnonzero(places[1:] != places[:-1]) + 1))
+    else:
+        places, firsts = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    at = places[firsts]
+    lows[at] = np.minimum.reduceat(low, firsts)
+    highs[at] = np.maximum.reduceat(high, firsts)
+    for part in (lows, highs):
+        np.minimum(np.maximum(part, -_LARGEST, out=part), _LARGEST, out=part)
     return Spans(lows, highs)
 
 
@@ -103,8 +121,8 @@ def row_of(y: FloatArray, bottom: float, top: float, rows: int) -> IntArray:
     height = top - bottom
     if not height > 0:
         return np.full(y.shape, (rows - 1) // 2, dtype=np.int64)
-    place = np.nan_to_num((top - y) / height * (rows - 1), nan=0.0, posinf=rows - 1, neginf=0.0)
-    return np.clip(np.rint(place), 0, rows - 1).astype(np.int64)
+    place = np.fmax((top - y) / height * (rows - 1), 0.0)  # NaN too
+    return np.rint(np.minimum(place, rows - 1)).astype(np.int64)
 
 
 def curve_dots(spans: Spans, bottom: float, top: float, rows: int) -> BoolArray:
@@ -117,23 +135,19 @@ def curve_dots(spans: Spans, bottom: float, top: float, rows: int) -> BoolArray:
     #..
     """
     there = np.isfinite(spans.low) & np.isfinite(spans.high)
-    upper, lower = row_of(spans.high, bottom, top, rows), row_of(spans.low, bottom, top, rows)
+    upper, lower = row_of(np.stack((spans.high, spans.low)), bottom, top, rows)
     if there.size > 1:
         both = there[1:] & there[:-1]
-        falls = both & (upper[1:] > lower[:-1])
-        rises = both & (lower[1:] < upper[:-1])
+        falls, rises = both & (upper[1:] > lower[:-1]), both & (lower[1:] < upper[:-1])
         down, up = (lower[:-1] + upper[1:]) // 2, (upper[:-1] + lower[1:]) // 2
-        left_lower = np.where(falls, np.maximum(lower[:-1], down), lower[:-1])
-        right_upper = np.where(falls, np.minimum(upper[1:], down + 1), upper[1:])
-        left_upper = np.where(rises, np.minimum(upper[:-1], up + 1), upper[:-1])
-        right_lower = np.where(rises, np.maximum(lower[1:], up), lower[1:])
-        upper, lower = upper.copy(), lower.copy()
-        upper[:-1] = np.minimum(upper[:-1], left_upper)
-        lower[:-1] = np.maximum(lower[:-1], left_lower)
-        upper[1:] = np.minimum(upper[1:], right_upper)
-        lower[1:] = np.maximum(lower[1:], right_lower)
-    row = np.arange(rows)[:, None]
-    return (row >= upper) & (row <= lower) & there
+        np.maximum(lower[:-1], down, out=lower[:-1], where=falls)
+        np.minimum(upper[1:], down + 1, out=upper[1:], where=falls)
+        np.minimum(upper[:-1], up + 1, out=upper[:-1], where=rises)
+        np.maximum(lower[1:], up, out=lower[1:], where=rises)
+    upper[~there] = rows
+    row = np.arange(rows, dtype=np.int32)[:, None]
+    dots: BoolArray = (row >= upper.astype(np.int32)) & (row <= lower.astype(np.int32))
+    return dots
 
 
 def level_dots(value: float, bottom: float, top: float, rows: int, columns: int, period: int = 4) -> BoolArray:
@@ -144,35 +158,37 @@ def level_dots(value: float, bottom: float, top: float, rows: int, columns: int,
     return dots
 
 
-def cells(layers: list[BoolArray], grid: Grid) -> tuple[list[str], IntArray]:
+def cells(layers: list[BoolArray], grid: Grid) -> tuple[NDArray[np.uint32], IntArray]:
     """Characters for stacked layers of dots, all (cell rows * down, cell columns * across).
 
-    Returns the lines of text, and for each cell the number of the last layer with a dot in it, -1 for none.
+    Returns (cell rows, cell columns) code points, and for each cell the number of the last layer with a dot in it, -1
+    for none.
 
     >>> dots = np.zeros((4, 4), dtype=bool); dots[3, 0] = dots[0, 3] = True
-    >>> cells([dots], BRAILLE)[0]
-    ['⡀⠈']
+    >>> text_of(cells([dots], BRAILLE)[0])
+    '⡀⠈'
     """
     rows, columns = layers[0].shape[0] // grid.down, layers[0].shape[1] // grid.across
-    owner = np.full((rows, columns), -1, dtype=np.int64)
-    bits = np.zeros((rows, columns), dtype=np.uint32)
-    for number, dots in enumerate(layers):
-        these = _bits(dots, rows, columns, grid)
+    packed = _packed(layers[0], rows, columns, grid)
+    owner = np.where(packed, 0, -1)
+    for number, dots in enumerate(layers[1:], 1):
+        these = _packed(dots, rows, columns, grid)
         owner[these != 0] = number
-        bits |= these
-    codes = np.where(bits, bits + 0x2800, ord(" ")) if grid == BRAILLE else _ASCII_CELLS[bits]
-    return _text(codes), owner
+        packed = packed | these
+    return (_BRAILLE_CELLS if grid == BRAILLE else _ASCII_CELLS)[packed], owner
 
 
-def _bits(dots: BoolArray, rows: int, columns: int, grid: Grid) -> NDArray[np.uint32]:
-    shaped = dots.reshape(rows, grid.down, columns, grid.across)
-    weights = _BRAILLE_BITS if grid == BRAILLE else np.array([[1], [2]], dtype=np.uint16)
-    bits: NDArray[np.uint32] = np.einsum("rdca,da->rc", shaped.astype(np.uint32), weights.astype(np.uint32))
-    return bits
+def _packed(dots: BoolArray, rows: int, columns: int, grid: Grid) -> NDArray[np.uint8]:
+    """(rows, columns) the dots of each cell as one number."""
+    if grid != BRAILLE:
+        return dots[::2].astype(np.uint8) + np.uint8(2) * dots[1::2].astype(np.uint8)
+    by_cell = dots.reshape(rows, grid.down, columns, grid.across).transpose(0, 2, 3, 1)
+    return np.packbits(by_cell.reshape(rows, -1), axis=1)
 
 
-def _text(codes: NDArray[np.integer]) -> list[str]:
-    return [row.astype("<u4").tobytes().decode("utf-32-le") for row in np.ascontiguousarray(codes)]
+def text_of(codes: NDArray[np.uint32]) -> str:
+    """All code points, row after row, as one text."""
+    return codes.astype("<u4").tobytes().decode("utf-32-le")
 
 
 def sparkline(spans: Spans, bad: BoolArray, levels: str, bad_mark: str, bottom: float, top: float) -> str:

@@ -108,6 +108,8 @@ def _without_outliers(spans: Spans, bottom: float, top: float) -> tuple[float, f
 def _merge(parts: list[Spans]) -> Spans:
     if not parts:
         return Spans(np.empty(0), np.empty(0))
+    if len(parts) == 1:
+        return parts[0]
     return Spans(np.fmin.reduce([part.low for part in parts]), np.fmax.reduce([part.high for part in parts]))
 
 

@@ -89,6 +89,16 @@ def test_a_log_axis_says_so() -> None:
     assert "log y" in words(chart_of(values), 60, 8)[-1]
 
 
+def test_on_a_log_axis_a_letter_stands_at_the_newest_value_that_the_axis_has() -> None:
+    falling, never = (
+        replace(curve(values), label=label) for values, label in (([4.0, 2.0, 1.0, -1.0], "a"), ([-1.0] * 4, "b"))
+    )
+    chart = Chart("score", (falling, never), key=1, log_y=True)
+    text = "\n".join(words(chart, 40, 8))
+    assert text.count("a") == 1
+    assert "b" not in text
+
+
 def test_curves_carry_letters() -> None:
     run = sample.moe()
     chart = next(chart for chart in first_screen(run, UNICODE).charts if chart.number == "2")

@@ -7,7 +7,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from trainmon.tui.curve import Curve, draw_curve, segments, spark_text, value_range
-from trainmon.tui.raster import BRAILLE, PLAIN, Spans, cells, column_of, column_spans, curve_dots, join, level_dots
+from trainmon.tui.raster import (
+    BRAILLE,
+    PLAIN,
+    Grid,
+    Spans,
+    cells,
+    column_of,
+    column_spans,
+    curve_dots,
+    join,
+    level_dots,
+    text_of,
+)
 from trainmon.tui.raster import row_of as dot_row
 
 NAN = float("nan")
@@ -21,13 +33,19 @@ def curve(values: list[float], attempts: list[int] | None = None, x: list[float]
     return Curve(places[good], y[good], y[good], y[good], numbered[good], places[~good])
 
 
+def rows_of(dots: np.ndarray, grid: Grid) -> list[str]:
+    """The characters of one layer, row by row."""
+    codes, _ = cells([dots], grid)
+    return [text_of(row) for row in codes]
+
+
 def drawn(values: list[float], across: int, down: int) -> list[str]:
     """Braille of one curve over its whole range."""
     one = curve(values)
     assert one.range is not None
     spans = draw_curve(one, *one.range, across * 2).merged()
     dots = curve_dots(spans, float(np.nanmin(spans.low)), float(np.nanmax(spans.high)), down * 4)
-    return cells([dots], BRAILLE)[0]
+    return rows_of(dots, BRAILLE)
 
 
 def test_a_rising_line() -> None:
@@ -42,17 +60,17 @@ def test_a_spike_of_one_value_in_ten_thousand_is_seen() -> None:
 
 def test_braille_bits() -> None:
     full = np.ones((4, 2), dtype=np.bool_)
-    assert cells([full], BRAILLE)[0] == ["⣿"]
+    assert rows_of(full, BRAILLE) == ["⣿"]
     assert cells([full], BRAILLE)[1].tolist() == [[0]]
     for row, column, character in ((0, 0, "⠁"), (1, 0, "⠂"), (2, 0, "⠄"), (3, 0, "⡀"), (0, 1, "⠈"), (3, 1, "⢀")):
         dots = np.zeros((4, 2), dtype=np.bool_)
         dots[row, column] = True
-        assert cells([dots], BRAILLE)[0] == [character]
+        assert rows_of(dots, BRAILLE) == [character]
 
 
 def test_plain_characters() -> None:
     dots = np.array([[1, 0, 1, 0], [0, 1, 1, 0]], dtype=np.bool_)
-    assert cells([dots], PLAIN)[0] == ["'.: "]
+    assert rows_of(dots, PLAIN) == ["'.: "]
 
 
 def test_the_last_layer_owns_a_cell() -> None:
@@ -62,7 +80,7 @@ def test_the_last_layer_owns_a_cell() -> None:
 
 
 def test_a_dashed_level() -> None:
-    assert cells([level_dots(1.0, 0.0, 2.0, 8, 8)], BRAILLE)[0] == ["    ", "⠁ ⠁ "]
+    assert rows_of(level_dots(1.0, 0.0, 2.0, 8, 8), BRAILLE) == ["    ", "⠁ ⠁ "]
     assert not level_dots(3.0, 0.0, 2.0, 8, 8).any()
 
 
