@@ -10,7 +10,7 @@ from typing import Final
 from trainmon.monitor.cause import likely_cause
 from trainmon.monitor.detectors.lineage import Restart
 from trainmon.monitor.finding import Episode, Finding, Incident, Severity
-from trainmon.monitor.fold import Recovered, folded
+from trainmon.monitor.fold import Foldable, folded
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.one_cause import joined
 from trainmon.monitor.one_rise import told_once
@@ -58,7 +58,7 @@ class AlertBook:
         self._episodes: dict[str, Episode] = {}
         self._open: dict[tuple[str, str, SignalKey], str] = {}
         self._settled: dict[tuple[str, str, SignalKey, float], str] = {}  # open, by their first step too
-        self._recovered = Recovered()
+        self._recovered, self._left = Foldable(), Foldable()  # the latter: going on as far as is known, and given up
 
     def copy(self) -> AlertBook:
         """A book that may go on by itself."""
@@ -66,7 +66,7 @@ class AlertBook:
         other._episodes = dict(self._episodes)
         other._open = dict(self._open)
         other._settled = dict(self._settled)
-        other._recovered = self._recovered.copy()
+        other._recovered, other._left = self._recovered.copy(), self._left.copy()
         return other
 
     def apply(self, check: str, finding: Finding) -> Episode | None:
@@ -86,22 +86,33 @@ class AlertBook:
             return self._keep(_grown(episode, finding))
         if finding.action == "settle":
             self._settled[(*address, episode.first_step)] = self._open.pop(address)
-            return self._keep(_grown(episode, finding))
+            episode = self._keep(_grown(episode, finding))
+            self._fold(self._left, episode)
+            return episode
         if self._settled.pop(settled, None) is None:
             del self._open[address]
         if finding.action == "withdraw":
+            self._left.drop(episode)
             del self._episodes[episode.id]
             return episode
         return self._recover(replace(episode, recovered=True, what=finding.what or episode.what))
 
     def _recover(self, episode: Episode) -> Episode:
-        """Keeps one that has recovered; of very many the oldest two become one that counts them (`monitor.fold`)."""
+        self._left.drop(episode)
         self._keep(episode)
-        pair = self._recovered.add(episode)
+        self._fold(self._recovered, episode)
+        return episode
+
+    def _fold(self, those: Foldable, episode: Episode) -> None:
+        """Nothing more is added to `episode`; of very many such ones the oldest two become one that counts them."""
+        pair = those.add(episode)
         if pair is not None and all(name in self._episodes for name in pair):
             older, newer = self._episodes[pair[0]], self._episodes.pop(pair[1])
+            for one in (older, newer):
+                address = (one.check, one.kind, one.signal, one.first_step)
+                if self._settled.get(address) == one.id:
+                    del self._settled[address]
             self._keep(folded(older, newer, _lies_farther_out))
-        return episode
 
     def begin_attempt(self, attempt: int, restart: Restart, chain: int) -> None:
         """A (re)start: what belonged to the process before it is over, what lies beyond the roll-back is left behind.
@@ -179,7 +190,11 @@ class AlertBook:
             origin=finding.origin,
             detail=dict(finding.detail),
         )
-        self._open[(check, finding.kind, finding.signal)] = name
+        address = (check, finding.kind, finding.signal)
+        before = self._episodes.get(self._open.get(address, ""))
+        if before is not None:  # of an earlier start: nobody saw it end
+            self._fold(self._left, before)
+        self._open[address] = name
         return self._keep(episode)
 
     def _keep(self, episode: Episode) -> Episode:

@@ -1,4 +1,7 @@
-"""Many recovered episodes of one kind become one that counts them: a run of weeks has no end of small spikes."""
+"""Many episodes of one kind that nothing is added to become one that counts them.
+
+A run of weeks has no end of small spikes, a job that crashes at each start no end of faults that nobody saw end.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +49,21 @@ def folded(older: Episode, newer: Episode, is_worse: Callable[[Episode, Episode]
     )
 
 
-class Recovered:
-    """The recovered episodes by address, oldest first: tells which two are to be folded when there are too many."""
+class Foldable:
+    """Episodes that nothing is added to, by address, oldest first: tells which two are to be folded when there are too
+    many. Those that have recovered and those that have not are never folded into each other: each have their own."""
 
     def __init__(self) -> None:
-        self._attempts: dict[Address, dict[str, int]] = {}  # id -> attempt, in the order in which they recovered
+        self._attempts: dict[Address, dict[str, int]] = {}  # id -> attempt, in the order in which they came
 
-    def copy(self) -> Recovered:
+    def copy(self) -> Foldable:
         """One that goes on by itself."""
-        other = Recovered()
+        other = Foldable()
         other._attempts = {address: dict(attempts) for address, attempts in self._attempts.items()}
         return other
 
     def add(self, episode: Episode) -> tuple[str, str] | None:
-        """Takes in one that has just recovered; gives the ids of the two oldest, of its attempt or of all, when they
-        are too many.
+        """Takes in one; gives the ids of the two oldest, of its attempt or of all, when they are too many.
 
         The second of the two is then no longer known here.
         """
@@ -74,3 +77,9 @@ class Recovered:
         older, newer = own[:2]
         del attempts[newer]
         return older, newer
+
+    def drop(self, episode: Episode) -> None:
+        """It is another's from now on."""
+        attempts = self._attempts.get((episode.check, episode.kind, episode.signal))
+        if attempts is not None:
+            attempts.pop(episode.id, None)

@@ -82,3 +82,50 @@ def test_a_job_that_is_restarted_all_night_has_no_end_of_episodes_either() -> No
     assert f"in starts 1 to {new[0].attempt + 1}" in old.what or f"in starts 1 to {new[0].attempt}" in old.what
     assert "at worst: loss rose to 9 at step 50010" in old.what
     assert new[-1].attempt == attempts - 1
+
+
+def crashing(book: AlertBook, starts: range) -> None:
+    """Each start begins anew and dies of it; nobody sees that end."""
+    for attempt in starts:
+        book.begin_attempt(attempt, Restart(step=1.0, resumed=False), attempt)
+        value, severity = (math.nan, Severity.FAIL) if attempt == 700 else (3.0, Severity.WARN)
+        book.apply("loss.spike", said("open", 40.0 + attempt % 3, value, severity, attempt=attempt))
+
+
+def test_a_job_that_crashes_at_each_start_has_no_end_of_open_episodes_either() -> None:
+    book, starts = AlertBook(), 1500
+    crashing(book, range(starts))
+    old, *new = book.episodes()
+    assert len(new) == KEPT_IN_ALL
+    assert stands_for(old) + len(new) == starts
+    assert not any(one.recovered for one in (old, *new))
+    assert (old.attempt, old.severity, old.first_step, old.last_step) == (0, Severity.FAIL, 40.0, 42.0)
+    assert f"{starts - KEPT_IN_ALL} times (spike) in starts 1 to {starts - KEPT_IN_ALL} from step 40 to 42" in old.what
+    assert [one.attempt for one in new] == list(range(starts - KEPT_IN_ALL, starts))
+
+
+def test_open_ones_that_are_counted_are_the_same_in_a_copy_and_end_with_what_they_are_of() -> None:
+    book = AlertBook()
+    crashing(book, range(1000))
+    early = book.copy()
+    crashing(book, range(1000, 1200))
+    crashing(early, range(1000, 1200))
+    assert early.episodes() == book.episodes()
+    book.apply("loss.spike", said("recover", 100.0, 2.0, attempt=1199))
+    assert [one.attempt for one in book.episodes() if one.recovered] == [1199]
+    assert sum(map(stands_for, book.episodes())) == 1200
+
+
+def test_levels_that_were_got_used_to_are_counted_and_the_newest_can_still_end() -> None:
+    book = AlertBook()
+    for number in range(500):
+        book.apply("loss.spike", said("open", 10.0 * number, 3.0))
+        book.apply("loss.spike", said("settle", 10.0 * number + 5, 3.0))
+    assert sum(map(stands_for, book.episodes())) == 500
+    assert len(book.episodes()) == KEPT
+    end = Finding("recover", "spike", LOSS, Severity.WARN, 6000.0, 2.0, 0, "log", 0, first_step=4990.0)
+    ended = book.apply("loss.spike", end)
+    assert ended is not None
+    assert (ended.first_step, ended.recovered) == (4990.0, True)
+    gone = Finding("recover", "spike", LOSS, Severity.WARN, 6000.0, 2.0, 0, "log", 0, first_step=0.0)
+    assert book.apply("loss.spike", gone) is None
