@@ -23,7 +23,7 @@ from trainmon.tails.starts import WANDB_START
 
 _PART = lazy(
     r"train|training|eval|evaluation|val|valid|validation|test|dev|logs?|logging|tb|tblogs?|tb_logs?"
-    r"|tensorboard(?:_logs?)?|events|files|output|metrics|stdout|stderr|csv|csv_logs|trainer_logs|attempt_\d+|vis_data",
+    r"|tensorboard(?:_logs?)?|events|files|output|metrics|stdout|stderr|csv|csv_logs|trainer_logs|\.guild|attempt_\d+|vis_data",
     re.IGNORECASE,
 )
 # SummaryWriter.add_scalars: a folder for each line of a chart, loss_train or loss/train, beside the run's event file.

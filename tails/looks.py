@@ -218,7 +218,10 @@ _BARE_ROWS = lazy(
     rb"|\d{4}-\d\d-\d\d[ T][\d:.]{1,20}[ \w:+-]{0,8})," + _NUMBER + rb"[^\s,]{0,40}\r?\n){3}",
     re.IGNORECASE,
 )
-_TABLE_METRIC = lazy(rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|(?<![a-z])lr(?![a-z])", re.IGNORECASE)
+_MARKS = (b":::MLLOG", b'"type": "LogFloats"')  # of MLPerf, of Neptune's queue
+_TABLE_METRIC = lazy(
+    rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|(?<![a-z])lr(?![a-z])", re.IGNORECASE
+)
 _WHOLE_NUMBER = lazy(rb"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|nan|inf)(?:e[-+]?\d{1,4})?", re.IGNORECASE)
 _MOST_REMARKS = 50  # lines above a table's header
 _TABLE_STEP = lazy(rb"(?:^|[,;\t\"_ ])(?:step|iter|iteration|epoch|update)s?(?=$|[,;\t\"_ ])", re.IGNORECASE)
@@ -276,7 +279,9 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
         return _table_shows(text) or _BARE_ROWS.match(text) is not None
     if doubt is Doubt.METRIC:
         return _BARE_ROWS.match(text) is not None or _TABLE_STEP.search(text.partition(b"\n")[0].strip()) is not None
-    if b":::MLLOG" in text or _BARE_ROWS.match(text) is not None or _is_table(text) or _is_aligned(text):
+    if any(mark in text for mark in _MARKS) or _BARE_ROWS.match(text) is not None:
+        return True
+    if _is_table(text) or _is_aligned(text):
         return True
     strong = _STRONG.search(text)
     if strong is not None and (_WEAK.search(text) or _STRONG.search(text, strong.end())):

@@ -26,6 +26,7 @@ _MAX_DENIED = 5
 _MANY = 100  # a directory with more doubtful files than this is a data set, unless some of the first are logs
 _TRIED = 20
 
+_HIDDEN_RUNS = (".guild", ".neptune")  # trackers that keep runs out of sight
 _SKIPPED = frozenset(
     [
         "__pycache__",
@@ -361,7 +362,8 @@ def _is_store_below(path: str, name: str, places: Places) -> bool:
 
 def is_walked(name: str) -> bool:
     """Whether a walk goes into directories of that name."""
-    return not name.startswith(".") and name.lower() not in _SKIPPED and not CHECKPOINT.fullmatch(name)
+    is_shown = not name.startswith(".") or name in _HIDDEN_RUNS
+    return is_shown and name.lower() not in _SKIPPED and not CHECKPOINT.fullmatch(name)
 
 
 def _is_dir(entry: Child) -> bool:
