@@ -105,3 +105,27 @@ def test_other_shapes_are_found_by_what_they_hold(tmp_path: Path, name: str, tex
     write(tmp_path / name, text)
     write(tmp_path / "data" / name, text.replace("loss", "name").replace("step", "page"))
     assert runs_below(tmp_path) == [[name]]
+
+
+def test_guild_keeps_its_runs_out_of_sight(tmp_path: Path) -> None:
+    for name in ("1f3a", "2b4c"):
+        output = "".join(f"step: {step} loss: {loss(step)}\n" for step in STEPS)
+        write(tmp_path / ".guild" / "runs" / name / ".guild" / "output", output)
+        write(tmp_path / ".guild" / "runs" / name / ".guild" / "attrs" / "flags", "lr: 0.1\n")
+    write(tmp_path / ".cache" / "train.log", output)
+    runs = [[f".guild/runs/{name}/.guild/output"] for name in ("1f3a", "2b4c")]
+    assert runs_below(tmp_path) == runs
+    assert values(judge([], cwd=tmp_path).runs[0], LOSS) == [loss(step) for step in STEPS]
+
+
+def test_what_waits_to_be_sent_to_neptune_is_a_run(tmp_path: Path) -> None:
+    def logged(step: int) -> dict[str, object]:
+        values = [{"value": loss(step), "step": float(step), "ts": 1.7e9 + step}]
+        return {"obj": {"type": "LogFloats", "path": ["train", "loss"], "values": values}, "version": step}
+
+    write(
+        tmp_path / ".neptune" / "offline" / "run__4f3c" / "exec-1" / "data-1.log",
+        "".join(json.dumps(logged(step)) + "\n" for step in STEPS),
+    )
+    (run,) = judge([], cwd=tmp_path).runs
+    assert values(run, LOSS) == [loss(step) for step in STEPS]
