@@ -79,6 +79,14 @@ _COMMAND = re.compile(rf"{_LAUNCHER}{up_to(_LAUNCHER, 2000)}\s--", re.IGNORECASE
 _FLAG = re.compile(rf"(?<=\s)--([a-z][\w-]{{1,60}})[ =]{_VALUE}(?=\s|$)")
 _GPU_MEMORY = re.compile(r"\dMiB / {1,4}(\d+)MiB")
 _WORLD = re.compile(r"(?:distributed )?world[_ ]size\s*[:=]\s*(\d+)", re.I)
+# MaxText prints each of its settings so. What other programs call by these words may be anything.
+_PARAM = re.compile(r"Config param: (?P<name>\w+): (?P<value>\S+)\s*$")
+_PARAM_NAMES = {
+    "steps": "max_steps",
+    "max_target_length": "seq_length",
+    "global_batch_size_to_train_on": "global_batch_size",
+    "gradient_clipping_threshold": "max_grad_norm",
+}
 _PROGRESS = re.compile(r"Progress on: \S+/([\d.]+k?)(?:it)? rate:")
 
 TOKENS: tuple[bytes, ...] = (
@@ -157,6 +165,7 @@ TOKENS: tuple[bytes, ...] = (
     b"nvidia ",
     b"mib / ",
     b"amd instinct",
+    b"config param: ",
 )
 _COUNTS = frozenset(
     {"total_steps", "batch_size", "seq_length", "tokens_per_batch", "warmup_steps", "num_layers", "parameters"}
@@ -192,6 +201,9 @@ def facts_of(text: str) -> list[tuple[str, float | str]]:
     match = _PROGRESS.search(text)
     if match is not None:
         return _fact("max_steps", match[1])
+    match = _PARAM.match(text)
+    if match is not None:
+        return _fact(_PARAM_NAMES.get(match["name"], match["name"]), match["value"])
     match = _SWITCH.match(text)
     if match is not None:
         return [("precision", match["name"].lower())]

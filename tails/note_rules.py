@@ -60,11 +60,12 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         _K.CUDA_OOM,
-        "out of memory|outofmemory|resource_exhausted|triton error",
+        "out of memory|outofmemory|resource_exhausted|triton error|error_out_of_memory",
         r"^(?:\w{1,40}\.){0,6}OutOfMemoryError(?:: (?=\S+ )|:?\s*$)|(?<=\S )(?:\w{1,40}\.){0,6}OutOfMemoryError: \S"
         r"|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
         rf"|RESOURCE_EXHAUSTED: {_up_to('resource_exhausted', 300)}(?:out of memory|allocat)"
-        r"|Out of memory error on [A-Z]PU|\bTriton Error \[\w{1,8}\]: out of memory",
+        r"|Out of memory error on [A-Z]PU|\bTriton Error \[\w{1,8}\]: out of memory"
+        r"|\b(?:CUDA|HIP|hip|cuda)_?ERROR_OUT_?OF_?MEMORY\b",
         unless=rf"{WENT_ON.pattern}"
         r"|\b(?:if|avoid\w{0,4}|prevent\w{0,4}|in case of|to (?:reduce|fix|handle)|when)\b.{0,80}\bout of memory",
     ),

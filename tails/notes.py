@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from trainmon.tails.death_rules import CAUGHT, EXCEPTION, EXCEPTION_TOKENS, WENT_ON
 from trainmon.tails.last_words import LastWords
@@ -54,17 +55,34 @@ class NoteScanner:
         self._traces = Tracebacks()
         self._last_words = LastWords(source)
         self._newest: dict[NoteKind, tuple[float | None, int]] = {}
+        self._headed: tuple[Note, str] | None = (
+            None  # an error that ends in a colon and its rank: what it is comes below
+        )
 
     @property
     def is_open(self) -> bool:
-        """Whether every next line must be seen: a traceback is open."""
-        return self._traces.is_open
+        """Whether every next line must be seen: a traceback is open, or what is wrong stands on the next one."""
+        return self._traces.is_open or self._headed is not None
 
     def scan(self, text: str, prefix: Prefix, line_no: int, offset: int, step: float | None) -> list[Note]:
         """The notes of one line; `text` is what follows its prefix.
 
-        A traceback that a logger prints as a warning was survived, and is no note.
+        A traceback that a logger prints as a warning was survived, and is no note. An error that ends in a colon
+        (``thread 'main' panicked at src/main.rs:12:5:``) is given with the line below it, which tells what is wrong.
         """
+        headed, self._headed = self._headed, None
+        notes = self._notes_of(text, prefix, line_no, offset, step)
+        if headed is not None:
+            notes = _below(*headed, text, prefix, notes)
+        newest = notes[-1] if notes else None
+        is_heading = (
+            newest is not None and newest.line_no == line_no and newest.kind is _K.ERROR and not newest.teardown
+        )
+        if newest is not None and is_heading and newest.text.endswith(":") and text.rstrip().endswith(":"):
+            self._headed = (notes.pop(), prefix.rank)
+        return notes
+
+    def _notes_of(self, text: str, prefix: Prefix, line_no: int, offset: int, step: float | None) -> list[Note]:
         notes: list[Note] = []
         is_traced = self._traces.holds(prefix.rank, line_no)
         if not prefix.is_warning:
@@ -152,10 +170,22 @@ class NoteScanner:
 
     def flush(self, step: float | None) -> list[Note]:
         """The notes of what is still open."""
-        notes: list[Note] = []
+        headed, self._headed = self._headed, None
+        notes = [headed[0]] if headed is not None else []
         for trace in self._traces.flush():
             notes += self._of_trace(trace, NO_PREFIX, step)
         return notes
+
+
+def _below(note: Note, rank: str, text: str, prefix: Prefix, notes: list[Note]) -> list[Note]:
+    """`note`, which ends in a colon, with the words of the line below it, and what else was noted there."""
+    words = text.strip()
+    if prefix.rank != rank or not words or prefix.is_warning:
+        return [note, *notes]
+    told = [one for one in notes if one.line_no > note.line_no and one.kind in _ENDS and one.kind is not _K.TRACEBACK]
+    kind = told[0].kind if told else note.kind
+    whole = replace(note, text=f"{note.text} {words}"[:_MAX_TEXT], kind=kind)
+    return [whole, *(one for one in notes if one not in told)]
 
 
 def _is_caught(before: bytes, rank: str) -> bool:

@@ -44,6 +44,7 @@ _BEFORE_LAST = re.compile(r"\d\s?/\s{0,12}$")
 _BEFORE_VALUE = re.compile(r"[A-Za-z_)\]%]['\"]?(?:\s{0,12}[:=]\s{0,40}|\s{1,40})$")
 _OPEN_UNIT = re.compile(r"\d ?(?:[KMGT]i?|m|to?k?)$|(?P<e>\d[eE][-+]?)$|(?P<bracket>[\w%]\($)")
 _OPENED = re.compile(r"[\[(]\s{0,12}$")  # before the place in brackets, [  10/500]
+_ENTRY = re.compile(r"\s{1,40}(?:'[^']{1,160}'|\"[^\"]{1,160}\")\s?:")  # of a dictionary printed with one a line
 _PLACE = re.compile(r"\s{0,12}\d{1,12}\s{0,8}[/\])]")
 _IN_WORD = re.compile(r"\w=(?:[A-Za-z]\w{0,30})?$")  # in a value that is a word, split=tra
 _REST_OF_WORD = re.compile(r"(?:[a-z\d]\w{0,30})?,? [A-Za-z_][\w/.-]{0,60}=")
@@ -237,6 +238,8 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
     head, tail = before[-100:].decode("utf-8", "replace"), raw[:120].decode()
     if len(before) < _NARROW and _BAR.match(tail) is not None:
         return _NONE  # as likely wrapped by hand
+    if head.endswith(",") and _ENTRY.match(tail) is not None:
+        return _NONE
     pair = _PAIR.match(tail)
     if pair is not None and tail[:2] == "  " and (MEASURE.search(pair["key"]) or EVAL_WORD.search(pair["key"])):
         return _NONE  # as likely a result of its own, set in

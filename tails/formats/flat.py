@@ -43,7 +43,7 @@ EVAL_WORD = re.compile(
 # Epoch and place in it: ``Train: [0/10][290/1251]``, ``Epoch:[1/1](300/39695)``, ``Epoch [1/10], Step [100/500]``.
 _NESTED = re.compile(
     r"(?:\[\s*(?P<e1>\d+)\s*(?:/\s*(?P<E1>\d+)\s*)?\](?=\s*[\[(])|\[\s*(?P<e3>\d+)\s*/\s*(?P<E3>\d+)\s*\]"
-    r"|(?:epoch|\btrain:)\s*[:=]?\s*[\[(]?\s*(?P<e2>\d+)(?:\s*/\s*(?P<E2>\d+))?[\])]?)"
+    r"|(?:epoch|\btrain:)\s*[:=]?\s*[\[(]?\s*(?P<e2>\d+)(?!\d)(?:\s*/\s*(?P<E2>\d+)(?!\d))?[\])]?)"
     r"[\s,:;|-]*(?:(?:step|batch|iter(?:ation)?|it)\s*[:=]?)?\s*[\[(]?\s*(?P<n>\d+)\s*/\s*(?P<N>\d+)",
     re.IGNORECASE,
 )
@@ -62,8 +62,8 @@ _TWO_NUMBERS = re.compile(r"\s{0,8}(\d{1,6})\s{1,4}(\d{1,9})\s{1,4}(?=[A-Za-z]\w
 _PHASE = r"(?:[Pp]re)?[Tt]rain(?:ing)?"  # Training  [  10/500]  eta: 1:00:00  loss: 2.5
 _COUNT = r"\d{1,3}(?:,\d{3}){1,3}|\d{1,9}(?:\.\d{1,3})?[kKM]?"
 _LEADING = re.compile(
-    rf"\s{{0,8}}(?:{_PHASE}:?\s{{1,4}}(?=\[))?\[?\s{{0,8}}({_COUNT})\s?/\s?({_COUNT})\s?\]?"
-    r"(?=\s*[(*:,|-]|\s+[A-Za-z\d])"
+    rf"\s{{0,8}}(?:{_PHASE}:?\s{{1,4}}(?=[\[(]))?[\[(]?\s{{0,8}}({_COUNT})\s?/\s?({_COUNT})\s?[\])]?"
+    r"(?=\s*[(*:,|-]|\s+[A-Za-z\d]|\s+\[[=#>. █░-]{0,200}\]\s)"
 )
 # The step between the loss and its value: ``Train loss 10 2.5 Grad Norm 1.2``.
 _LOSS_STEP = re.compile(
