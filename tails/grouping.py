@@ -18,7 +18,7 @@ from trainmon.tails.looks import RANK_FOLDER, look_at_name
 from trainmon.tails.numbered import settle_numbered
 from trainmon.tails.numbered_documents import settle_documents
 from trainmon.tails.quick_dataclass import dataclass
-from trainmon.tails.scan import Folder, Found
+from trainmon.tails.scan import Folder, Found, base_of
 from trainmon.tails.starts import WANDB_START
 
 _PART = lazy(
@@ -68,9 +68,9 @@ def _name_main_log(run: Group) -> None:
 
 
 def _runs_of(folder: Folder, inherited: Found | None) -> list[Group]:
-    settings = next((found for found in folder.files if _base(found.path) == "trainmon.toml"), inherited)
+    settings = next((found for found in folder.files if base_of(found.path) == "trainmon.toml"), inherited)
     if any(child.name == "plots" and any(one.is_store for one in child.folders) for child in folder.folders):
-        folder.files = [found for found in folder.files if _base(found.path) != _SUMMARY]
+        folder.files = [found for found in folder.files if base_of(found.path) != _SUMMARY]
     own = _own_runs(folder)
     is_bare = not own
     if settings is not None:
@@ -111,11 +111,11 @@ def _resumed(runs: list[Group]) -> list[Group]:
     """The directories of one W&B run, which it makes anew whenever it is resumed, as one run: its newest."""
     starts: dict[tuple[str, str], list[Group]] = {}
     for run in runs:
-        if match := WANDB_START.fullmatch(_base(run.folder)):
+        if "run-" in run.folder and (match := WANDB_START.fullmatch(base_of(run.folder))):
             starts.setdefault((os.path.dirname(run.folder), match["id"]), []).append(run)
     for several in starts.values():
         if len(several) > 1:
-            several.sort(key=lambda run: _base(run.folder).removeprefix("offline-"))
+            several.sort(key=lambda run: base_of(run.folder).removeprefix("offline-"))
             whole = several[-1]
             whole.files = [found for run in several for found in run.files]
             runs = [run for run in runs if run is whole or run not in several]
@@ -123,7 +123,8 @@ def _resumed(runs: list[Group]) -> list[Group]:
 
 
 def _is_resumed(run: Group) -> bool:
-    return len({part for found in run.files for part in found.path.split("/") if WANDB_START.fullmatch(part)}) > 1
+    paths = [found.path for found in run.files if "run-" in found.path]
+    return len({part for path in paths for part in path.split("/") if WANDB_START.fullmatch(part)}) > 1
 
 
 def _depth_below(folder: Folder, run: Group) -> int:
@@ -158,13 +159,13 @@ def _is_part(folder: Folder, child: Folder, runs: list[Group], *, has_own: bool,
         return True
     if has_own and _is_chart(child, runs[0]):
         return True
-    is_dated = name == "runs" and _DATED.fullmatch(_base(runs[0].path)) is not None
+    is_dated = name == "runs" and _DATED.fullmatch(base_of(runs[0].path)) is not None
     return has_own and (name in _STORE or is_dated)
 
 
 def _is_chart(child: Folder, run: Group) -> bool:
     """Whether `child` holds a line of a chart, or all of them."""
-    if not all("tfevents" in _base(found.path) for found in run.files if found.look.role != "config"):
+    if not all("tfevents" in base_of(found.path) for found in run.files if found.look.role != "config"):
         return False
     if child.files:
         return any(words.fullmatch(child.name) is not None for words in (_LINE_OF_CHART, _RATE_FOLDER))
@@ -205,6 +206,8 @@ def _own_runs(folder: Folder) -> list[Group]:
 
 
 def _is_one_run(by_key: dict[str, list[Found]]) -> bool:
+    if sum(map(bool, by_key)) <= 1:
+        return True
     logs = {key for key, files in by_key.items() if key and any(_is_log(found) for found in files)}
     metrics = {key for key in by_key if key} - logs
     if len(logs) > 1:
@@ -226,7 +229,3 @@ def _split(folder: Folder, by_key: dict[str, list[Found]]) -> list[Group]:
 
 def _is_log(found: Found) -> bool:
     return found.look.role in ("stdout", "log", "rank")
-
-
-def _base(path: str) -> str:
-    return os.path.basename(path)

@@ -14,39 +14,70 @@ LEVELS_UP: Final = 4  # <project>/<experiment>/<run>/<version>/metrics.csv is th
 _MAY_ANYONE_WRITE: Final = stat.S_IWOTH
 
 
-def settings_above(folder: Path, known: dict[str, Path | None] | None = None) -> Path | None:
-    """The nearest trainmon.toml in `folder` or at most `LEVELS_UP` directories above it; None when there is none.
+def settings_above(folder: Path) -> Path | None:
+    """As `SettingsAbove.nearest`, for one folder."""
+    found = SettingsAbove().nearest(str(folder))
+    return Path(found) if found is not None else None
 
-    `known`: what was found in which directory, to be given again for other folders: runs lie beside each other.
 
-    Never looks into the root, the directory that holds the home directories, or a directory that anyone may write to
-    (/tmp): a file there would be a stranger's word about everybody's runs.
-    """
-    known = {} if known is None else known
-    try:
-        place = os.path.realpath(folder)
-        if not os.path.isdir(place):
+class SettingsAbove:
+    """Finds the trainmon.toml above many folders: they lie beside each other, and each directory is asked once."""
+
+    def __init__(self) -> None:
+        self._homes = {"/", "/home", str(_home_parent())}
+        self._real: dict[str, str] = {}  # of the directories that folders lie in
+        self._found: dict[str, str | None] = {}  # in each directory, links followed
+        self._above: dict[tuple[str, int], str | None] = {}  # in each and so many above it
+        self._nearest: dict[str, str | None] = {}
+
+    def nearest(self, folder: str) -> str | None:
+        """The nearest trainmon.toml in `folder` or at most `LEVELS_UP` directories above it; None when there is none.
+
+        Never looks into the root, the directory that holds the home directories, or a directory that anyone may write
+        to (/tmp): a file there would be a stranger's word about everybody's runs.
+        """
+        if folder not in self._nearest:
+            place = self._real_directory(folder)
+            self._nearest[folder] = None if place is None else self._from(place, LEVELS_UP)
+        return self._nearest[folder]
+
+    def _from(self, place: str, levels: int) -> str | None:
+        if place in self._homes:
             return None
-    except (OSError, ValueError):
-        return None
-    homes = {"/", "/home", str(_home_parent())}
-    for _ in range(LEVELS_UP + 1):
-        if place in homes:
+        if (place, levels) not in self._above:
+            if place not in self._found:
+                self._found[place] = _settings_in(place)
+            found = self._found[place]
+            if found is None and levels:
+                found = self._from(place[: place.rindex("/")] or "/", levels - 1)
+            self._above[place, levels] = found
+        return self._above[place, levels]
+
+    def _real_directory(self, folder: str) -> str | None:
+        """`folder` with links followed; None when it is no directory."""
+        above, _, name = folder.rpartition("/")
+        try:
+            if not above or name in ("", ".", ".."):
+                place = os.path.realpath(folder)
+                return place if os.path.isdir(place) else None
+            if above not in self._real:
+                self._real[above] = os.path.realpath(above)
+            place = f"{self._real[above]}/{name}"
+            mode = os.lstat(place).st_mode
+            if stat.S_ISLNK(mode):
+                place = os.path.realpath(place)
+                return place if os.path.isdir(place) else None
+            return place if stat.S_ISDIR(mode) else None
+        except (OSError, ValueError):
             return None
-        if place not in known:
-            known[place] = _settings_in(place)
-        if (found := known[place]) is not None:
-            return found
-        place = os.path.dirname(place)
-    return None
 
 
-def _settings_in(place: str) -> Path | None:
-    found = os.path.join(place, SETTINGS_NAME)
+def _settings_in(place: str) -> str | None:
+    found = f"{place}/{SETTINGS_NAME}"
     try:
         mode = os.stat(found).st_mode
         if stat.S_ISREG(mode) and not os.stat(place).st_mode & _MAY_ANYONE_WRITE:
-            return Path(found)
+            return found
     except OSError:
         pass  # not there, or not ours to see: what lies above is looked at
     return None

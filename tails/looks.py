@@ -33,6 +33,7 @@ class Doubt(Enum):
     JSON = 3
     TABLE = 4
     PARQUET = 5
+    SQLITE = 7
     METRIC = 6  # a metric by its place: rows of it
 
 
@@ -75,6 +76,7 @@ RANK_FOLDER = lazy(rf"(?:(?:global|local)[._-]?)?(?:{_RANK_WORDS})[._-]?\d{{1,6}
 _NUMBERED = lazy(r"((?:.+\.)?(?:log|out|err|stdout|stderr))\.(\d{1,4})")  # of a rank, or a part that was rotated
 _BATCH_SYSTEM = lazy(r"(.+)\.([oe])\d{2,}")  # PBS and SGE: name.o123, name.e123
 _UNPACKERS = {"gz": "zcat", "zst": "zstdcat", "xz": "xzcat", "bz2": "bzcat"}
+_PACKED = tuple(f".{ending}" for ending in _UNPACKERS)
 _SPLIT = lazy(r"[._\- ]+")
 _COMMON = frozenset(
     {"train", "training", "trainer", "pretrain", "finetune", "main", "run", "all", "nohup", "screen"}
@@ -99,6 +101,7 @@ _EXTENSIONS: dict[str, tuple[Role, Doubt]] = {
     "csv": ("metrics", Doubt.TABLE),
     "tsv": ("metrics", Doubt.TABLE),
     "parquet": ("metrics", Doubt.PARQUET),
+    **dict.fromkeys(("db", "sqlite", "sqlite3"), ("metrics", Doubt.SQLITE)),
 }
 
 
@@ -152,6 +155,8 @@ def unpacker_of(name: str) -> str:
     >>> unpacker_of("metrics.jsonl.gz"), unpacker_of("train.log.zst"), unpacker_of("weights.bin.gz")
     ('zcat', 'zstdcat', '')
     """
+    if not name[-4:].lower().endswith(_PACKED):
+        return ""
     stem, _, ending = name.rpartition(".")
     tool = _UNPACKERS.get(ending.lower(), "")
     look = look_at_name(stem) if tool and stem else None
@@ -218,6 +223,8 @@ _BARE_ROWS = lazy(
     rb"|\d{4}-\d\d-\d\d[ T][\d:.]{1,20}[ \w:+-]{0,8})," + _NUMBER + rb"[^\s,]{0,40}\r?\n){3}",
     re.IGNORECASE,
 )
+_SQL_TABLE = lazy(rb"CREATE TABLE (?=[^;]{0,900}\bstep\b)[^;]{0,900}(?:metrics?\b|loss)", re.IGNORECASE)
+_SCHEMA_BYTES = 1 << 20  # within which the pages of a new database's schema lie
 _MARKS = (b":::MLLOG", b'"type": "LogFloats"')  # of MLPerf, of Neptune's queue
 _TABLE_METRIC = lazy(
     rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|(?<![a-z])lr(?![a-z])", re.IGNORECASE
@@ -255,6 +262,8 @@ def content_looks_like_log(read: Callable[[int, int], bytes], file_size: int, do
     """As `looks_like_log`, of a file of which `read` gives so many bytes from an offset on; it may raise OSError."""
     if doubt is Doubt.PARQUET:
         return _parquet_has_metrics(read, file_size)
+    if doubt is Doubt.SQLITE:
+        return _sqlite_has_metrics(read, file_size)
     for size, place in ((_FIRST_BYTES, 0), (HEAD_BYTES, 0), (HEAD_BYTES, max(file_size - HEAD_BYTES, 0))):
         part = read(size, place)
         if shows_training(part, doubt):
@@ -347,6 +356,15 @@ def _is_aligned(text: bytes) -> bool:
         and _TABLE_STEP.search(header) is not None
         and all(_WHOLE_NUMBER.fullmatch(field) for field in row)
     )
+
+
+def _sqlite_has_metrics(read: Callable[[int, int], bytes], size: int) -> bool:
+    """The statements that made the tables stand in pages of their own: a training's has a step beside metrics."""
+    head = read(HEAD_BYTES, 0)
+    if not head.startswith(b"SQLite format 3\0"):
+        return False
+    places = {0, max(size - HEAD_BYTES, 0)} | set(range(HEAD_BYTES, min(size, _SCHEMA_BYTES), HEAD_BYTES))
+    return any(_SQL_TABLE.search(read(HEAD_BYTES, place)) for place in sorted(places))
 
 
 def _parquet_has_metrics(read: Callable[[int, int], bytes], size: int) -> bool:

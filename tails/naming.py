@@ -29,8 +29,10 @@ def name_runs(paths: Sequence[str], cwd: Path, taken: Iterable[str] = (), named:
     ['ppo', 'sft', 'llama-7b.log']
     """
     used = set(taken)
-    parts = [_parts(path, cwd) for path in paths]
-    for place in _alone(paths, cwd):
+    here = os.path.abspath(cwd)
+    whole = [os.path.abspath(os.path.join(here, path)) for path in paths]
+    parts = [_parts(path, here) for path in whole]
+    for place in _alone(whole):
         if paths[place] not in named and _says_less(parts[place]):
             del parts[place][-1]
     lengths = [min(_least(components), len(components)) for components in parts]
@@ -46,15 +48,17 @@ def name_runs(paths: Sequence[str], cwd: Path, taken: Iterable[str] = (), named:
             return _numbered([show(name) for name in names], used)
 
 
-def _alone(paths: Sequence[str], cwd: Path) -> list[int]:
-    """Which of several paths have the directory they lie in, and all below it, to themselves."""
-    if len(paths) < 2:
+def _alone(whole: Sequence[str]) -> list[int]:
+    """Which of several absolute paths have the directory they lie in, and all below it, to themselves."""
+    if len(whole) < 2:
         return []
-    whole = [os.path.abspath(cwd / path) for path in paths]
-    below = Counter(folder for path in whole for folder in _above(path))
-    own = Counter(whole)
-    folders = map(os.path.dirname, whole)
-    return [place for place, folder in enumerate(folders) if below[folder] == 1 and not own[folder]]
+    folders = [os.path.dirname(path) for path in whole]
+    below = Counter(folders)  # how many lie in and below each directory
+    for folder, count in list(below.items()):
+        for above in _above(folder):
+            below[above] += count
+    own = set(whole)
+    return [place for place, folder in enumerate(folders) if below[folder] == 1 and folder not in own]
 
 
 def _above(path: str) -> Iterator[str]:
@@ -72,12 +76,14 @@ def _says_less(components: list[str]) -> bool:
     return look is not None and bool(look.key) and word.isalpha() and not _TELLS_NOTHING.fullmatch(components[-2])
 
 
-def _parts(path: str, cwd: Path) -> list[str]:
-    absolute = os.path.abspath(cwd / path)
-    relative = os.path.relpath(absolute, cwd)
-    if relative == ".":
+def _parts(absolute: str, here: str) -> list[str]:
+    """The components of a path that are shown, from `here` on where it lies below."""
+    if absolute == here:
         return [os.path.basename(absolute) or "/"]
-    shown = absolute if relative.startswith("..") else relative
+    below = f"{here.rstrip('/')}/"
+    # What begins with two dots is shown whole, as what lies elsewhere is.
+    shown = absolute[len(below) :] if absolute.startswith(below) else absolute
+    shown = absolute if shown.startswith("..") else shown
     return [part for part in shown.split("/") if part] or ["/"]
 
 

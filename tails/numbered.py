@@ -29,6 +29,8 @@ def settle_numbered(folder: Folder) -> None:
     """Takes rotated parts out of the files of `folder`, and gives the others their role and key."""
     by_stem: dict[str, dict[int, Found]] = {}
     for found in folder.files:
+        if not found.path[-1].isdecimal():
+            continue
         directory, base = os.path.split(found.path)
         if numbered := numbered_name(base):
             stem = os.path.join(directory, numbered[0])

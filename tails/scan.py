@@ -8,6 +8,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import field, replace
+from operator import attrgetter
 from typing import Protocol
 
 from trainmon.tails.formats.config_facts import is_fact_name
@@ -48,6 +49,7 @@ CHECKPOINT = lazy(
 _WANDB_RUN = lazy(r"(?:offline-)?run-\d{8}_")
 _STATE = "trainer_state.json"
 _METRIC_LOOK = Look("metrics", Doubt.METRIC)
+_by_name, _by_path = attrgetter("name"), attrgetter("path")
 
 
 @dataclass(slots=True)
@@ -127,7 +129,7 @@ class LocalPlaces:
             raise OSError(errno.ETIMEDOUT, "the file server does not answer")
         status = os.stat(path)
         with os.scandir(path) as listing:
-            return (status.st_dev, status.st_ino), sorted(listing, key=lambda entry: entry.name)
+            return (status.st_dev, status.st_ino), sorted(listing, key=_by_name)
 
     def identity(self, path: str) -> tuple[int, int]:
         """Device and inode."""
@@ -169,7 +171,7 @@ class Folder:
     @property
     def name(self) -> str:
         """Its last component."""
-        return os.path.basename(self.path)
+        return base_of(self.path)
 
     def newest_state(self) -> str | None:
         """Of several states of one run only the newest counts: it holds the history of those before it."""
@@ -240,26 +242,32 @@ class Scan:
         self.entries += len(entries)
         doubtful: list[Found] = []
         for entry in entries:
-            if self._is_silent(entry):
+            is_link = entry.is_symlink()
+            if is_link and self._is_silent(entry):
                 continue
             if _is_dir(entry):
                 if child := self._child(folder, entry):
-                    yield child, entry.is_symlink()
+                    yield child, is_link
             elif look := (_METRIC_LOOK if folder.is_store else look_at_name(entry.name)):
-                self._add(folder, entry, look, identity[0], doubtful)
-        self._settle(folder, doubtful)
-        plain = tuple(os.path.basename(found.path) for found in folder.files)
-        # What is called as a log beside it is an older part or a copy of that.
-        packed = [entry for entry in entries if unpacker_of(entry.name) and not entry.name.startswith(plain)]
+                self._add(folder, entry, look, identity[0], doubtful, is_link=is_link)
+        if doubtful:
+            self._settle(folder, doubtful)
+        if packed := [entry for entry in entries if unpacker_of(entry.name)]:
+            self._add_packed(folder, packed)
+        folder.files.sort(key=_by_path)
+
+    def _add_packed(self, folder: Folder, packed: list[Child]) -> None:
+        """What is called as a log beside it is an older part or a copy of that."""
+        plain = tuple(base_of(found.path) for found in folder.files)
+        packed = [entry for entry in packed if not entry.name.startswith(plain)]
         if packed and isinstance(self.places, LocalPlaces):
             folder.files += _packed_logs(packed)
         if not folder.files:
             self.packed += [entry.path for entry in packed]
-        folder.files.sort(key=lambda found: found.path)
 
     def _is_silent(self, entry: Child) -> bool:
         """Whether a local link leads to a file system whose server does not answer."""
-        if not isinstance(self.places, LocalPlaces) or not entry.is_symlink():
+        if not isinstance(self.places, LocalPlaces):
             return False
         mount = self.places.silent_mount(entry.path)
         if mount is not None:
@@ -301,10 +309,12 @@ class Scan:
             return []
         return [Found(each.path, _SETTING) for each in entries if is_fact_name(each.name) and each.is_file()]
 
-    def _add(self, folder: Folder, entry: Child, look: Look, device: int, doubtful: list[Found]) -> None:
-        if folder.name == "wandb" and entry.name.startswith("debug"):
+    def _add(
+        self, folder: Folder, entry: Child, look: Look, device: int, doubtful: list[Found], *, is_link: bool
+    ) -> None:
+        if entry.name.startswith("debug") and folder.name == "wandb":
             return
-        if entry.is_symlink():
+        if is_link:
             self._links.append((folder, entry.path, look))
             return
         if not entry.is_file():
@@ -356,8 +366,12 @@ def _packed_logs(entries: list[Child]) -> list[Found]:
 
 
 def _is_store_below(path: str, name: str, places: Places) -> bool:
-    is_plots = os.path.basename(path) == "plots"
-    return name == "metrics" and (is_plots or "/mlruns/" in path or places.exists(f"{path}/meta.yaml"))
+    return name == "metrics" and (base_of(path) == "plots" or "/mlruns/" in path or places.exists(f"{path}/meta.yaml"))
+
+
+def base_of(path: str) -> str:
+    """The last component, as ``os.path.basename`` gives it at four times the cost."""
+    return path[path.rfind("/") + 1 :]
 
 
 def is_walked(name: str) -> bool:

@@ -20,7 +20,7 @@ def starts_of(paths: Iterable[str]) -> dict[str, int]:
     told = {
         path: int((found[-1][0] or found[-1][1]).replace("_", ""))
         for path in paths
-        if (found := _ATTEMPT.findall(path))
+        if ("attempt_" in path or "run-" in path) and (found := _ATTEMPT.findall(path))
     }
     order = {number: place for place, number in enumerate(sorted(set(told.values())))}
     return {path: order[number] for path, number in told.items()}

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from trainmon.tails import inherited
 from trainmon.tails.discover import discover
-from trainmon.tails.inherited import LEVELS_UP, owner_of, settings_above
+from trainmon.tails.inherited import LEVELS_UP, SettingsAbove, owner_of, settings_above
 
 
 def folder_below(top: Path, levels: int) -> Path:
@@ -57,6 +58,31 @@ def test_the_nearer_file_goes_before(tmp_path: Path) -> None:
         (run,) = discover(targets, tmp_path).runs
         settings = [file.path for file in run.files if file.role == "config"]
         assert [path.resolve() for path in settings] == [(below.parent / "trainmon.toml").resolve()]
+
+
+def test_a_link_counts_as_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    below = folder_below(tmp_path / "a", 2)
+    (tmp_path / "a" / "trainmon.toml").write_text("")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "link").symlink_to(below)
+    (tmp_path / "b" / "circle").symlink_to("circle")
+    above = SettingsAbove()
+    expected = str(tmp_path.resolve() / "a" / "trainmon.toml")
+    folders = ("b/link", "b/link/", "b/link/.", "b/../a/d0", "b/circle", "b/circle/x", "b/link\0")
+    found = [above.nearest(f"{tmp_path}/{folder}") for folder in folders]
+    assert found == [expected, expected, expected, expected, None, None, None]
+
+
+def test_directories_above_many_runs_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for run in range(20):
+        (tmp_path / "group" / f"r{run}").mkdir(parents=True)
+        (tmp_path / "group" / f"r{run}" / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
+    asked: list[str] = []
+    ask = inherited._settings_in
+    monkeypatch.setattr(inherited, "_settings_in", lambda place: asked.append(place) or ask(place))
+    assert len(discover([str(tmp_path)], tmp_path).runs) == 20
+    assert len(asked) == len(set(asked)) <= 20 + LEVELS_UP
 
 
 def test_owners() -> None:
