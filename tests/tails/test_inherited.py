@@ -80,7 +80,12 @@ def test_directories_above_many_runs_are_asked_once(tmp_path: Path, monkeypatch:
         (tmp_path / "group" / f"r{run}" / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
     asked: list[str] = []
     ask = inherited._settings_in
-    monkeypatch.setattr(inherited, "_settings_in", lambda place: asked.append(place) or ask(place))
+
+    def counted(place: str) -> str | None:
+        asked.append(place)
+        return ask(place)
+
+    monkeypatch.setattr(inherited, "_settings_in", counted)
     assert len(discover([str(tmp_path)], tmp_path).runs) == 20
     assert len(asked) == len(set(asked)) <= 20 + LEVELS_UP
 
