@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import stat
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Final, Literal
 # Nothing can be made below a device, by no one: what is to be kept there fails as it would on a full disk.
 NOWHERE = Path("/dev/null/no-home-directory-is-known")
 
+_DRAFT: Final = ".tmp"
+_STALE_S: Final = 3600.0
+_swept: set[Path] = set()  # the drafts of which were looked for
 
 _XDG: Final = {
     "data": ("XDG_DATA_HOME", ".local/share"),
@@ -43,6 +47,9 @@ def write_private(path: Path, data: bytes) -> None:
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _replace(path, data, mode=0o600)
+    if path not in _swept:
+        _swept.add(path)
+        _sweep(path)
 
 
 def write_output(path: Path, data: bytes) -> None:
@@ -57,10 +64,23 @@ def write_output(path: Path, data: bytes) -> None:
     _replace(target, data, mode=mode)
 
 
+def _sweep(path: Path) -> None:
+    """Removes the drafts of `path` that a killed program left behind, long before `path` was last written."""
+    with contextlib.suppress(OSError):
+        now = path.stat().st_mtime  # by the clock of the file system
+        for draft in path.parent.glob(f"{glob.escape(_draft(path))}*{_DRAFT}"):
+            if draft.lstat().st_mtime < now - _STALE_S:
+                draft.unlink()
+
+
+def _draft(path: Path) -> str:
+    return f".{path.name[:40]}-"
+
+
 def _replace(path: Path, data: bytes, mode: int) -> None:
     import tempfile  # for those who write
 
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}-", suffix=".tmp", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=_draft(path), suffix=_DRAFT, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

@@ -37,6 +37,17 @@ def test_what_cannot_be_put_in_its_place_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_drafts_that_a_killed_program_left_are_cleared_away(tmp_path: Path) -> None:
+    path = tmp_path / "state[1].json"
+    begun, left, other = (tmp_path / name for name in (".state[1].json-a.tmp", ".state[1].json-b.tmp", ".else-c.tmp"))
+    for draft in (begun, left, other):
+        draft.write_bytes(b"half")
+    for draft in (left, other):
+        os.utime(draft, (1000.0, 1000.0))
+    write_private(path, b"one")
+    assert sorted(tmp_path.iterdir()) == sorted([path, begun, other]), "what may still be written stays"
+
+
 @pytest.mark.requires("root")
 def test_a_file_of_another_user_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "state"
