@@ -69,7 +69,7 @@ class DocumentReader:
         self._format = document
         self._clock = clock
         self._difference = Difference()
-        self._signature: tuple[int, int, int, int] | None = None
+        self._signature: tuple[int, ...] | None = None
         self._not_before = 0.0
         self._broken_since: float | None = None
 
@@ -106,14 +106,35 @@ class DocumentReader:
         fd, status = open_regular(self.path)
         try:
             self.size, self.mtime = status.st_size, status.st_mtime
-            signature = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+            beside, since = self._beside()
+            signature = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, *since)
             if signature == self._signature and not (is_final and self._broken_since is not None):
                 return None
             self._signature = signature
             if status.st_size > MAX_DOCUMENT_BYTES:
                 self.problem = f"{show(self.path)}: a document of over 1 GiB; log lines of JSON (JSONL) instead"
                 return None
-            return self._content(fd)
+            data = self._content(fd)
+            if not self._format.companion:
+                return data
+            if self._beside()[1] != since:  # it was written meanwhile: the two may not belong together
+                self._signature = None
+                return None
+            return self._format.joined(data, beside)
+        finally:
+            close(fd)
+
+    def _beside(self) -> tuple[bytes, tuple[int, ...]]:
+        """What the document's companion holds, and its size and time; nothing where there is none."""
+        if not self._format.companion:
+            return b"", ()
+        try:
+            fd, status = open_regular(f"{self.path}{self._format.companion}")
+        except (NotRegular, OSError):
+            return b"", ()
+        try:
+            self.mtime = max(self.mtime or 0.0, status.st_mtime)
+            return _read_whole(fd), (status.st_size, status.st_mtime_ns)
         finally:
             close(fd)
 

@@ -60,13 +60,19 @@ class DocumentFormat(Format):
     """A file that is rewritten whole (trainer_state.json). Each reading gives all of it anew.
 
     `problem`: one line on what keeps the document from being read at all (a package that is missing), "" when nothing.
+    `companion`: what a file beside it is called, behind the document's own name, that holds its newest part; "": none.
     """
 
     problem: str = ""
+    companion: ClassVar[str] = ""
 
     @abstractmethod
     def parse(self, data: bytes) -> Parsed:
         """Reads the whole document. The caller keeps only records beyond those of the reading before."""
+
+    def joined(self, data: bytes, beside: bytes) -> bytes:  # noqa: ARG002
+        """The document `data` with what its companion holds."""
+        return data
 
 
 class FramedFormat(Format):

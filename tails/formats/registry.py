@@ -36,6 +36,7 @@ FORMATS: dict[str, Known] = {
     "tfevents": Known("trainmon.tails.formats.tfevents:TfEvents", re.compile(rb"(?s).{4}\0{4}")),
     "wandb": Known("trainmon.tails.formats.wandb_offline:WandbOffline", re.compile(rb":W&B")),
     "swanlab": Known("trainmon.tails.formats.swanlab:SwanLabBackup", re.compile(rb":SWL")),
+    "sqlite": Known("trainmon.tails.formats.sqlite_store:SqliteStore", re.compile(rb"SQLite format 3\0")),
     "parquet": Known("trainmon.tails.formats.parquet:Parquet", re.compile(rb"PAR1")),
     "newest first": Known("trainmon.tails.formats.newest_first:NewestFirst", _NAMES_STEP, surest=0.91),
     "json rows": Known("trainmon.tails.formats.json_rows:JsonRows", lazy(rb"\s*\[\s*\""), surest=0.98),
