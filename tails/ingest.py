@@ -183,7 +183,9 @@ class Ingest:
     def _not_recognised(self, sample: bytes, is_full: bool) -> None:
         for magic, (name, tool) in _PACKED.items():
             if sample.startswith(magic):
-                self.problem = f"{self.source}: compressed ({name}); read it with: {tool} FILE | trainmon watch -"
+                how = f"{tool} FILE | trainmon watch -"
+                how += ", or: pip install 'trainmon[zstd]'" if name == "zstd" else ""
+                self.problem = f"{self.source}: compressed ({name}); read it with: {how}"
                 return
         if is_full or len(sample) >= 16:
             self.problem = f"{self.source}: binary file, not a known format; name a log or a metrics file"

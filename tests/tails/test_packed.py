@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from tests.tails.clocks import FakeClock
 from tests.tails.formats import binary_writers as events
@@ -22,7 +23,12 @@ from trainmon.tails.formats import registry
 from trainmon.tails.packed import PackedFile, PackedTail
 
 LOSS = SignalKey("loss.train")
-PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": zstandard.compress,
+}
 STEPS = range(60)
 
 
