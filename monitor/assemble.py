@@ -47,6 +47,7 @@ _WAITING = frozenset((State.QUEUED, State.REQUEUED))
 
 # A log of system metrics alone says nothing of the training.
 _LOSS = SignalKey("loss.train")
+_MOST_NAMED = 5
 _JUDGED = frozenset(("loss", "grad", "eval", "reward", "policy", "moe", "tensor", "update", "residual", "modality"))
 
 
@@ -218,11 +219,22 @@ def _is_judged(key: SignalKey, view: SeriesView) -> bool:
 
 
 def _loss_unknown(series: Mapping[SignalKey, SeriesView]) -> str:
-    """That the training loss was logged and never once as a number; else empty."""
+    """That the training loss was logged and never once as a number, or what was in its place; else empty."""
     loss = series.get(_LOSS)
-    if loss is None or not loss.count or np.isfinite(loss.values).any():
+    if loss is None or not loss.count:
+        return "" if any(_is_judged(key, view) for key, view in series.items()) else _only_others(series)
+    if np.isfinite(loss.values).any():
         return ""
     return f"the loss was logged {loss.count:,} times, never as a number"
+
+
+def _only_others(series: Mapping[SignalKey, SeriesView]) -> str:
+    """What numbers there are where a run is judged by none of them; "" where there is none at all."""
+    names = sorted({str(key) for key, view in series.items() if view.count})
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return f"no loss, gradient, reward or evaluation, only {', '.join(name[:60] for name in names[:_MOST_NAMED])}{more}"
 
 
 def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[CheckResult], loss_unknown: str) -> str:
@@ -236,7 +248,7 @@ def _reason(verdict: Verdict, triage: Sequence[TriageStep], checks: Sequence[Che
         )
         return next(telling, explaining.what)
     told = reason_without_trouble(verdict, checks)
-    if not loss_unknown:
+    if not loss_unknown or verdict not in (Verdict.PASS, Verdict.NO_DATA):
         return told
     if verdict is Verdict.PASS:
         return f"the loss is unknown: {loss_unknown.removeprefix('the loss was ')}; in the rest {told}"

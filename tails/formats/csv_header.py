@@ -22,6 +22,8 @@ _MEASURES = word_set("loss losses nll ppl perplexity accuracy acc bpb")
 _SPLITS = word_set("train training val valid validation test testing eval dev")
 # Names so plain that a line of them is a header though nothing follows.
 _BARE_NAME = re.compile(r"[A-Za-z_][\w ./()%-]{0,79}")
+_FEWEST_OF_WORDS = 3  # columns, and rows below them
+_SAID = word_set("message msg text log line event content output stdout stderr record body")
 _HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 INDEX = "index"
 _ROW_NUMBERS = frozenset(("", INDEX, "unnamed: 0"))  # a data frame's rows
@@ -189,6 +191,24 @@ def are_plain(names: list[str]) -> bool:
     """Whether these can be nothing but a header: bare names, among them one that trainers write."""
     known = any(step_rank(name) is not None or is_training_key(name) for name in names)
     return known and all(not name or (_BARE_NAME.fullmatch(name) and not _HOLDS_VALUE.search(name)) for name in names)
+
+
+def is_of_words(names: list[str], rows: list[list[str]]) -> bool:
+    """Whether a table is one of other things than a training's numbers: a list of files, of papers, of people.
+
+    What its cells tell (``loss 2.5 at step 10``) was not logged by it. A table whose cells are a log's lines is none.
+
+    >>> rows = [["a.log", "Megatron", "clean to step 100, loss 2.5"]] * 3
+    >>> is_of_words(["file", "framework", "what it shows"], rows), is_of_words(["time", "level", "message"], rows)
+    (True, False)
+    """
+    if len(names) < _FEWEST_OF_WORDS or len(rows) < _FEWEST_OF_WORDS:
+        return False
+    if not all(_BARE_NAME.fullmatch(name) and not _HOLDS_VALUE.search(name) for name in names):
+        return False
+    if any(name.lower() in _SAID or step_rank(name) is not None or names_metric(name) for name in names):
+        return False
+    return sum(len(row) == len(names) for row in rows) * 10 >= 9 * len(rows)
 
 
 def looks_like_header(fields: list[str]) -> bool:

@@ -18,6 +18,7 @@ from trainmon.tails.formats.csv_header import (
     are_plain,
     bare_form,
     is_number,
+    is_of_words,
     looks_like_header,
     metric_of_place,
     named_by_file,
@@ -99,7 +100,9 @@ class CsvTable(LineFormat):
             return 0.5 if are_plain(names) and delimiter != "|" else 0.0
         may_be_ragged = are_plain(names)
         fit = sum(1 for row in rows if _fits(row, len(names), may_be_ragged))
-        return 0.85 * fit / len(rows) if fit * 10 >= len(rows) * 6 else 0.0
+        if fit * 10 >= len(rows) * 6:
+            return 0.85 * fit / len(rows)
+        return 0.4 if is_of_words(names, rows) else 0.0
 
     def feed(self, data: bytes, offset: int, line_no: int) -> Parsed:
         """See `LineFormat`."""

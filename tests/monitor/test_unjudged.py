@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.monitor.counting import calls_of
+from trainmon.monitor.finding import Verdict
 from trainmon.monitor.judge import is_one_unjudged, judge
 
 
@@ -56,3 +57,13 @@ def test_what_many_targets_cost_is_in_line_with_their_number(tmp_path: Path) -> 
         costs.append(calls_of(lambda names=names, runs=runs: is_one_unjudged(names, runs, tmp_path)))
         assert not is_one_unjudged(names, runs, tmp_path)
     assert costs[1] < 5 * costs[0], costs
+
+
+def test_a_table_of_other_things_that_is_named_is_no_data_and_says_what_it_holds(tmp_path: Path) -> None:
+    told = "step 10: loss 2.5, nan at step 9, CUDA out of memory"
+    rows = "".join(f"{i}.log\t{i * 10}\t{i} lines, {told}\n" for i in range(40))
+    (tmp_path / "INDEX.tsv").write_text("file\tbytes\twhat it shows\n" + rows)
+    [run] = judge(["INDEX.tsv"], cwd=tmp_path).runs
+    assert run.verdict is Verdict.NO_DATA
+    assert run.verdict_reason == "nothing could be judged: no loss, gradient, reward or evaluation, only bytes"
+    assert (run.root_error, run.episodes) == (None, ())

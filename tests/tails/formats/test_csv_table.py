@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.tails.formats.structured import by_run, column, marks, read_lines, rows_of, said, steps
 from trainmon.tails.formats.csv_table import CsvTable
+from trainmon.tails.formats.registry import detect
 from trainmon.tails.record import NoteKind, Parsed, TimeKind
 
 
@@ -309,3 +310,14 @@ def test_remarks_before_the_header_and_a_last_comma() -> None:
     parsed = read_lines(CsvTable("metrics.csv"), data)
     assert [step for block in parsed.blocks for step in block.steps.tolist()] == [1, 2, 3, 4]
     assert parsed.unreadable == 0
+
+
+def test_a_table_of_other_things_is_no_log_whatever_its_cells_tell() -> None:
+    told = "step 10: loss 2.5, nan at step 9, CUDA out of memory"
+    rows = "".join(f"logs/{i}.log\tMegatron\t{i} lines, {told}\n" for i in range(9))
+    table = b"file\tframework\twhat it shows\n" + rows.encode()
+    assert isinstance(detect(table, "INDEX.tsv"), CsvTable)
+    parsed = read_lines(CsvTable("INDEX.tsv"), table)
+    assert (parsed.blocks, parsed.notes) == ([], [])
+    lines = b"time\tlevel\tmessage\n" + b"".join(b"12:00:0%d\tINFO\tstep 1%d: loss 2.5\n" % (i, i) for i in range(9))
+    assert not isinstance(detect(lines, "train.log"), CsvTable)
