@@ -6,19 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from trainmon.tails.formats.base import DocumentFormat, LineFormat
 from trainmon.tails.formats.cells import as_float
-from trainmon.tails.formats.csv_columns import number_of
-from trainmon.tails.formats.csv_table import CsvTable
-from trainmon.tails.formats.csv_text import best_delimiter, is_comment, split
 from trainmon.tails.formats.json_text import objects_in
 from trainmon.tails.formats.jsonl import JsonLines
 from trainmon.tails.record import Parsed
 from trainmon.tails.steps import falls, ranked_step_keys
+
+if TYPE_CHECKING:
+    from trainmon.tails.formats.csv_table import CsvTable
 
 _BOM = b"\xef\xbb\xbf"
 _FEWEST = 5  # steps that fall one after another from the top on
@@ -71,13 +71,19 @@ class NewestFirst(DocumentFormat):
 
 def _inner(lines: Sequence[bytes]) -> type[CsvTable] | type[JsonLines]:
     first = next((line for line in lines if line.strip()), b"").removeprefix(_BOM)
-    return JsonLines if first.lstrip()[:1] == b"{" else CsvTable
+    if first.lstrip()[:1] == b"{":
+        return JsonLines
+    from trainmon.tails.formats.csv_table import CsvTable  # for tables: a tenth of all that a short command loads
+
+    return CsvTable
 
 
 def _first_row(lines: Sequence[bytes]) -> int:
     """The index of the first line that is no comment and no header."""
     if _inner(lines) is JsonLines:
         return 0
+    from trainmon.tails.formats.csv_text import is_comment
+
     for at, line in enumerate(lines):
         text = line.decode("utf-8", "replace").strip()
         if text and not is_comment(text):
@@ -91,6 +97,8 @@ def _steps(lines: Sequence[bytes], first: int) -> list[float]:
         return _steps_of_objects(lines)
     if not first:
         return []
+    from trainmon.tails.formats.csv_text import best_delimiter, split
+
     header = lines[first - 1].removeprefix(_BOM).decode("utf-8", "replace").strip("\r\n\x00 #")
     delimiter = best_delimiter(header)
     names = split(header, delimiter)
@@ -113,6 +121,8 @@ def _steps_of_objects(lines: Sequence[bytes]) -> list[float]:
 
 
 def _number(fields: list[str], at: int) -> float:
+    from trainmon.tails.formats.csv_columns import number_of
+
     try:
         found = number_of(fields[at]) if at < len(fields) else None
     except ValueError:
