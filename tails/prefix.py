@@ -14,7 +14,7 @@ from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import TimeKind
 
-_ZONED = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_ZONED = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d| [+-](?:0\d|1[0-4])(?:00|30|45))"
 _NAIVE = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _US = r"\d\d/\d\d/(?:\d{4}|\d\d)[ T]\d\d:\d\d:\d\d(?: ?[AP]M)?"
 _MONTH = r"\d\d-[A-Z][a-z]{2}-\d{4} \d\d:\d\d:\d\d"
@@ -34,6 +34,7 @@ _PREFIX = lazy(
     r"\[(?:[^\]\s]*:)?(?:rank(?:[-_ =]|: )?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank: 7/8]
     r"|\[\d+,(?:mpirank:)?(?P<rank4>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun: [1,3]<stdout>:
     r"|\[(?:pod/[\w./-]+|std(?:out|err))\](?=\s)"  # kubectl logs --prefix
+    r"|workerpool\d+-\d+(?=\t)"  # Vertex: INFO, time, workerpool0-0, tabs between
     r"|std(?:out|err) [FP](?=\s)"  # a container's own log, behind its time
     r"|\[[Rr]ank[ -]?(?P<rank2>-?\d+)\](?=[\s\[])"  # [Rank 0]
     r"|\[[A-Za-z][\w.-]*:(?P<rank3>\d+)\]:"  # [ip-26-0-147-189:1]:
@@ -112,7 +113,8 @@ _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-
 # A word with a digit and a colon: a host; no code of Ascend's (EI0002: ), no exception (http2.errors.StreamError: ).
 _HOST = lazy(
     r"(?!slurmstepd-|E[A-Z0-9]\d{4}: |[\w.]{1,200}(?:Error|Exception): )"
-    r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): (?![-+\d.])"
+    r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): "
+    r"(?:(?![-+\d.])|(?=\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|\d\d:\d\d:\d\d\b|\d{1,9}\s{2,20}-?\d))"
     r"|(?>[A-Za-z][\w.-]*\[\d+(?:[-,]\d+)+\][\w.-]*): "  # clush -b: gpu[01-04]:
 )
 # Behind an outer stamp (``srun -l | ts``, ``pdsh | ts``): the task's number, or its host before a line's beginning.
@@ -220,7 +222,7 @@ def read_prefix(text: str) -> Prefix:
         if match is not None:
             at = match.end()
         words = at + len(text[at:]) - len(text[at:].lstrip())
-        if kind is not TimeKind.NONE and (match := _WHO.match(text, words)) is not None:
+        if (kind is not TimeKind.NONE or not rank) and (match := _WHO.match(text, words)) is not None:
             at, rank = match.end(), rank or _rank_of(match)
         elif kind is TimeKind.ABSOLUTE and (match := _STREAM.match(text, words)) is not None:
             at = match.end()

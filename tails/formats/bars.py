@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from trainmon.tails.formats.bar import Bar, BarKind, end_of, postfix_of, read_bar
@@ -35,19 +36,28 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_HEADING = 40
+# Above a result that does not say of what it is: ``***** Evaluating perplexity, Epoch 1/2 *****``, ``Validating ...``
+_EVAL_HEADING = re.compile(
+    r"(?P<ruled>[\W_]{3,80})(?:[A-Za-z]{2,20} ){0,4}(?:evaluat|validat)(?:ion|ing)\b[^:={}|]{0,60}[\W_]{3,80}"
+    r"|(?:(?:start|run|begin)\w{0,6} )?(?:evaluat|validat)(?:ion|ing)\s?(?:\.{2,3}|…|:)\s{0,9}",
+    re.IGNORECASE,
+)
+_LONGEST_EVAL_HEADING = 160
+_BELOW_RULED, _BELOW = 3, 1  # lines from such a heading to its result
 
 
 @dataclass(slots=True)
 class _Held:
     """The newest frame of one bar, not yet given. `step` is the step it names, else its position.
 
-    `values`: its metrics, None where they were not yet read.
+    `values`: its metrics, None where they were not yet read; `trained`: the step of training when it was begun.
     """
 
     bar: Bar
     line: Line
     step: float
     values: dict[str, float | None] | None
+    trained: float | None = None
 
 
 @lru_cache(1024)
@@ -121,6 +131,9 @@ class Bars(Dialect):
         self._epoch = ""  # the newest heading of an epoch
         self._named: set[str] = set()  # labels of bars that name their step
         self.newest_label = ""  # of the newest frame that was read in full, with what headings say of it
+        self._passes: dict[str, float] = {}  # label -> steps before the pass that is drawn, if it is not the first
+        self._drawn: dict[str, tuple[Bar, Line]] = {}  # label -> newest frame given
+        self._newest: tuple[float, dict[str, float | None]] = (0.0, {})  # step and values of the newest frame given
         self._done: dict[str, tuple[float, float | None]] = {}  # label -> newest step given, its elapsed time
 
     def read(self, line: Line, sink: Sink) -> bool:
@@ -130,6 +143,10 @@ class Bars(Dialect):
             self.flush(sink)
             self._under_eval = heading["eval"] is not None
             self._epoch = heading["epoch"] or self._epoch
+            sink.is_telling = True
+            return False
+        if len(line.text) <= _LONGEST_EVAL_HEADING and (said := _EVAL_HEADING.fullmatch(line.text)) is not None:
+            sink.held_out = line.line_no + (_BELOW if said["ruled"] is None else _BELOW_RULED)
             sink.is_telling = True
             return False
         bar = read_bar(line.text)
@@ -185,17 +202,29 @@ class Bars(Dialect):
             before = held.bar
             restarted = bar.n < before.n and _restarted(bar, before)
             if not restarted and step == held.step and bar.n >= before.n:
-                self._held[label] = _Held(bar, line, step, values)
+                self._held[label] = replace(held, bar=bar, line=line, step=step, values=values)
                 return
             if not restarted and bar.n < before.n:
                 return
-            self._give(label, sink)
-            if restarted:
-                self._done.pop(label, None)
-        if self._held:
-            for other in list(self._held):  # another bar moved: what it was drawn over is complete
-                self._give(other, sink)
-        self._held[label] = _Held(bar, line, step, values)
+            if not restarted and _is_eval(label):  # the mean so far, not another result
+                self._held[label] = replace(held, bar=bar, line=line, values=values)
+                return
+        else:
+            restarted = label in self._drawn and bar.n < (newest := self._drawn[label][0]).n and _restarted(bar, newest)
+        self.flush(sink)  # another bar moved: what it was drawn over is complete
+        if restarted:
+            self._begin_anew(bar, sink)
+        self._held[label] = _Held(bar, line, step, values, sink.step)
+
+    def _begin_anew(self, bar: Bar, sink: Sink) -> None:
+        """Steps go on where a bar is begun anew that was drawn to its end (``for batch in tqdm(loader)``, once an
+        epoch), unless a program ended or started between: then it is the same bar of another start."""
+        self._done.pop(bar.label, None)
+        if bar.label not in self._drawn:
+            return
+        before, line = self._drawn.pop(bar.label)
+        is_pass = before.n == before.total == bar.total and sink.turned < line.line_no
+        self._passes[bar.label] = self._newest[0] if is_pass else 0.0
 
     def _begin(self, bar: Bar, sink: Sink) -> None:
         """An empty bar: the same one as before, drawn anew, unless it is a late worker's first frame."""
@@ -203,8 +232,8 @@ class Bars(Dialect):
         held = self._held.get(bar.label)
         newest = max(done[0] if done else 0.0, held.bar.n if held else 0.0)
         if newest > 1 or newest == bar.total:
-            self._give(bar.label, sink)
-            self._done.pop(bar.label, None)
+            self.flush(sink)
+            self._begin_anew(bar, sink)
 
     def _give(self, label: str, sink: Sink) -> None:
         held = self._held.pop(label, None)
@@ -218,28 +247,34 @@ class Bars(Dialect):
         key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
         if _is_eval(bar.label):
             reading.values = {k if EVAL_WORD.search(k) else f"eval/{k}": v for k, v in values.items() if k != key}
-            if sink.step is not None:
-                reading.step = sink.step
+            reading.step, newest = held.trained, sink.step
             sink.emit(reading, held.line)
+            sink.step = newest  # training may have gone on since
             return
         if key is not None:
             reading.step, reading.step_key = values.pop(key), key
         else:
-            self._by_position(reading, bar, sink)
+            self._by_position(reading, bar)
         if held.line.prefix.time is None:
             reading.time = bar.elapsed
         step = reading.step
         done = self._done.get(bar.label)
         if step is not None and done is not None and step <= done[0] and not _is_before(bar.elapsed, done[1]):
             return
+        if bar.n == 0 and values == self._newest[1]:
+            return  # not yet drawn anew
         if step is not None:
             self._done[bar.label] = (step, bar.elapsed)
         sink.emit(reading, held.line)
+        self._drawn[bar.label] = (bar, held.line)
+        self._newest = (sink.step or 0.0, values)
 
-    @staticmethod
-    def _by_position(reading: Reading, bar: Bar, sink: Sink) -> None:  # noqa: ARG004
+    def _by_position(self, reading: Reading, bar: Bar) -> None:
         reading.step, reading.step_key = bar.n, "bar"
         if math.isnan(bar.total):
+            return
+        if passed := self._passes.get(bar.label, 0.0):
+            reading.step += passed
             return
         reading.total = bar.total
         reading.epoch, reading.epochs = _epoch_of(bar.label)

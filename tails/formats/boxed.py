@@ -39,6 +39,7 @@ _PER_STEP = re.compile(r"\bper-step time [\d.]{1,12}s\s*$")
 _NEAR = 6  # lines from the one that names the step to the box
 _MOST_ROWS = 500
 _MOST_BETWEEN = 8  # records of others between two rows
+_OF_OTHERS = 3  # lines of another program between two rows
 _LONGEST_HEADING = 200
 _LONGEST_ROW = 1000
 
@@ -62,6 +63,7 @@ class Boxed(Dialect):
         self._sections: set[str] = set()
         self._is_bare = False  # whether nothing parts its two columns
         self._passed = 0  # records of others since its newest row
+        self._beside = 0  # lines of another program since then
         self._is_ruled = False  # whether the newest line is a rule that may stand between two rows
         self._named: tuple[float, float | None, int] | None = None  # the step that stands over the box, its total, line
 
@@ -95,11 +97,15 @@ class Boxed(Dialect):
         if len(text) <= _LONGEST_ROW:
             bare = _BARE_ROW.fullmatch(text) if self._is_bare else None
             match = bare or _PANEL_ROW.fullmatch(text) or _ROW.fullmatch(text)
+        if match is None and self._beside < _OF_OTHERS and METRIC.search(text) is None:
+            self._beside += 1
+            self._look_for_step(line, sink)
+            return False
         if match is None or len(self._rows) >= _MOST_ROWS:
             self._close(sink)
             self._look_for_step(line, sink)
             return False
-        self._is_ruled, self._passed = False, 0
+        self._is_ruled, self._passed, self._beside = False, 0, 0
         self._row(match["key"], match["value"].strip())
         sink.is_telling = True
         return False
@@ -118,7 +124,7 @@ class Boxed(Dialect):
 
     def _begin(self, line: Line, sink: Sink) -> None:
         self.flush(sink)
-        self._passed = 0
+        self._passed = self._beside = 0
         self._rows, self._line, self._section, self._sections = {}, line, "", set()
         self._is_bare = False
 

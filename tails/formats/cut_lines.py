@@ -17,6 +17,7 @@ from trainmon.tails.prefix import read_prefix
 from trainmon.tails.quick_dataclass import dataclass
 
 _NARROWEST = 20
+_SHORT = 20  # characters behind a prefix, fewer of which need not say anything
 _NARROW = 60  # below this, records are wrapped by hand too
 _WIDEST = 1000
 _ENOUGH = 6  # what pieces must show together
@@ -28,12 +29,14 @@ _HEAD = 12  # characters by which the beginnings of two lines are told apart
 _NEVER = 1 << 62
 
 _BEGINS = re.compile(
-    r"\s*[\[({<#*=>-]{0,3}\s*(?:(?:\w{1,12} )?(?:global[_ ]?)?(?:step|iter(?:ation)?|epoch|update|batch)|steps)\b"
+    r"\s*[\[({<#*=>-]{0,3}\s*(?:(?:\w{1,12} )?(?:global[_ ]?)?(?:step|iter(?:ation)?|it|epoch|update|batch)|steps)\b"
     r"(?! ?(?:time|size))[\s:=#\[(]{0,12}\d"
     r"|.{0,40}\b(?:at|after|for|@) (?:global[ _]?)?(?:step|iter(?:ation)?|epoch) \d",
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"\d+|\s+")
+# The first piece of a record names its step or something measured; without either a line is another program's.
+_SAYS = re.compile(rf"{METRIC.pattern}|step|iter|epoch|update|batch|time|samples|memory|[\w)]=", re.IGNORECASE)
 # Where a piece ends: behind a value, in a number, between key and value, between two pairs, in a key.
 _AFTER_UNIT = re.compile(
     r"\d ?(?:[mµun]?s|secs?|%|[KMGT]i?B|[kKMGTB]|it/s|s/it|tok(?:ens)?/s(?:ec)?|T?FLOPS?|tokens|samples)\)?$|\d\)$"
@@ -135,7 +138,8 @@ class CutLines:
         before, shows = self._held[-1].raw, None
         self._held.append(piece)
         if len(before) == self._width:
-            shows = _goes_on(before, raw)
+            is_other = len(self._held) == 2 and _is_of_another(before)
+            shows = _NONE if is_other else _goes_on(before, raw)
             self._shown += shows or _NONE
             if self._shown >= _ENOUGH:
                 self._is_cut = True
@@ -215,6 +219,13 @@ def _begins(raw: bytes, first: bytes) -> bool:
         return True
     prefix = read_prefix(text)
     return prefix.time is not None or (bool(prefix.rank) and not prefix.is_bare) or tells_error(text)
+
+
+def _is_of_another(raw: bytes) -> bool:
+    """Whether a line is no first piece of a record: its words tell of no step and nothing measured."""
+    text = raw[:400].decode("utf-8", "replace")
+    at = read_prefix(text).at
+    return len(text) - at >= _SHORT and _SAYS.search(text, at) is None
 
 
 def _head_of(text: str) -> str:

@@ -44,6 +44,7 @@ _NO_NUMBER = re.compile(r"['\"]\s*:\s*(?:True|False|None|true|false|null|[{\[]|[
 _FEW_OTHERS = 3
 _SETTINGS_WITHIN = 200_000
 _MAX_ITEMS = 4000
+_OF_OTHERS = 3  # lines of another program among those of a dictionary
 _BELOW = 2  # lines from one that names the step to the dictionary
 _NEAR = 160  # characters before a dictionary in which its step may stand
 
@@ -89,6 +90,7 @@ class DictLine(Dialect):
         self._bar_used: tuple[str, float, float] | None = None
         self._joiner = Joiner()
         self._derived = DerivedSteps()
+        self._idle = 0  # lines since the newest of the dictionary that is begun
 
     @property
     def is_open(self) -> bool:
@@ -98,12 +100,16 @@ class DictLine(Dialect):
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
         if self._joiner.take(line):
+            self._idle = 0
             if not self._joiner.is_open:
                 joined = self._joiner.done()
                 if self._read(joined, sink):
                     self._joiner.clear()
                 self._let_go(sink)
             return True
+        if self._joiner.is_open and self._idle < _OF_OTHERS and _is_beside(line.text):
+            self._idle += 1
+            return False
         self._let_go(sink)
         return self._read(line, sink)
 
@@ -225,6 +231,11 @@ class DictLine(Dialect):
         for key, value in numbers.items():
             if value is not None:
                 sink.fact(f"final/{key}", value, line.line_no)
+
+
+def _is_beside(text: str) -> bool:
+    """Whether a line among those of a dictionary is another program's: a server's, a warning."""
+    return text.lstrip()[:1] not in ("'", '"', "{", "}") and METRIC.search(text) is None
 
 
 def _is_settings(text: str, numbers: int) -> bool:

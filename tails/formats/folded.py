@@ -24,6 +24,7 @@ _STEP_WORD = re.compile(
 # What the end of a line that either expression finds must be, in lower case.
 _ENDS = (*(b":", b"=", b"|", b","), *(b"loss", b"norm", b"lr", b"ppl", b"learning rate", b"tok/s", b"mfu"))
 _BLANKS = b" \t\r\n\x0b\x0c\x1c\x1d\x1e\x1f"
+_SEPARATOR = 3  # characters of what may stand before the rest of a record
 _MOST_LINES = 8
 _MOST_CHARACTERS = 4000
 _TRIES = 32  # lines that could go on and never did; so many are enough to tell that they are whole
@@ -106,8 +107,11 @@ class Folds:
                 is_bare = line.prefix.time is None and not line.prefix.rank
                 return is_bare and 0 < line.prefix.at - self._column <= 2
             return blanks >= _FEWEST_BLANKS and abs(blanks - self._column) <= 1
-        if line.prefix.time is not None or line.prefix.rank != self._lines[0].prefix.rank:
+        first = self._lines[0].prefix
+        if line.prefix.time is not None or line.prefix.rank != first.rank:
             return False
+        if not line.prefix.rank and line.prefix.at > first.at + _SEPARATOR and first.time is None:
+            return False  # a level or a name before it: another program's
         if _DANGLING.search(self._lines[-1].text[-64:]) is None or _GOES_ON.match(line.text) is None:
             return False
         return not (_names_step(line.text) or tells_error(line.text) or is_like_a_bar(line.text))

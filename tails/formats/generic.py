@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from trainmon.tails.formats.flat import MEASURE, SETTING, FlatDialect, is_epoch, is_plain, shape_of
+from trainmon.tails.formats.flat import EVAL_WORD, MEASURE, SETTING, FlatDialect, is_epoch, is_plain, shape_of
 from trainmon.tails.formats.line import Line
 from trainmon.tails.formats.sink import Sink
-from trainmon.tails.formats.template import Reading, Shape, Template
+from trainmon.tails.formats.template import Reading, Shape, Template, read_once
 
 _TYPICAL = re.compile(r"average|mean|validation|val\b|eval|test", re.IGNORECASE)
 _OF_A_KIND = 3
@@ -35,12 +35,25 @@ class Generic(FlatDialect):
 
     def read(self, line: Line, sink: Sink) -> bool:
         """Reads `line` if it is this dialect's own."""
+        if line.line_no <= sink.held_out and self._below_eval_heading(line, sink):
+            return True
         if super().read(line, sink) or self._is_one_of_many(line, sink):
             return True
         if sink.has_records and sink.templates.odd_key(line.text):
             sink.cannot_read(line)
             return True
         return False
+
+    def _below_eval_heading(self, line: Line, sink: Sink) -> bool:
+        """Reads a result without a step, which a heading says to be of held-out data (``ppl: 12.1, loss: 2.5``). It is
+        read by itself: elsewhere a line of this shape may be the training's."""
+        shape = shape_of(line, needs_step=False)
+        if shape is None or shape.step is not None or not is_plain(line, shape):
+            return False
+        sink.held_out = -1
+        shape.fields = [(key if EVAL_WORD.search(key) else f"eval/{key}", span) for key, span in shape.fields]
+        sink.emit(read_once(line.text, shape, self.name), line)
+        return True
 
     def _is_one_of_many(self, line: Line, sink: Sink) -> bool:
         """Whether `line` measures something without a step, as nothing else in the file does: one such line may be

@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from typing import ClassVar
 
+from trainmon.tails.formats.flat import METRIC
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import is_absent, to_number
 from trainmon.tails.formats.sink import Sink
@@ -13,6 +14,7 @@ from trainmon.tails.formats.template import Reading
 from trainmon.tails.steps import says_eval
 
 _MAX_METRICS = 100_000
+_PATIENCE = 3  # lines of another program among those of a record
 
 
 class MultiLine(Dialect):
@@ -26,6 +28,7 @@ class MultiLine(Dialect):
 
     def __init__(self) -> None:
         self._open: tuple[Reading, dict[str, float | None], Line] | None = None
+        self._idle = 0  # lines since the newest of the record
 
     @property
     def is_open(self) -> bool:
@@ -44,17 +47,27 @@ class MultiLine(Dialect):
             if match is not None and len(values) < _MAX_METRICS:
                 if not is_absent(match["value"]):
                     values[f"{match['key']} (%)" if match["unit"] else match["key"]] = to_number(match["value"])
+                self._idle = 0
                 return True
             if self.other.fullmatch(line.text):
+                self._idle = 0
                 return True
+            self._idle += 1
+            if self._idle <= _PATIENCE and self._is_beside(line.text):
+                return False
             self.flush(sink)
         metrics: dict[str, float | None] = {}
         reading = self.header(line.text, metrics) or self._result(line.text, metrics, sink)
         if reading is None:
             return False
         reading.dialect = self.name
+        self._idle = 0
         self._open = (reading, metrics, line)
         return True
+
+    def _is_beside(self, text: str) -> bool:
+        """Whether a line is neither of the record nor the beginning of another: a server's, a warning."""
+        return METRIC.search(text) is None and self.header(text, {}) is None
 
     def _result(self, text: str, metrics: dict[str, float | None], sink: Sink) -> Reading | None:
         """The record that an indented metric of held-out data begins, whose heading is not known."""

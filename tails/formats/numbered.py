@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from trainmon.tails.formats.flat import MEASURE, SETTING, shape_of
+from trainmon.tails.formats.flat import MEASURE, SETTING, is_epoch, shape_of
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.sink import Sink
 from trainmon.tails.formats.template import Reading, Template
@@ -71,6 +71,8 @@ class Numbered(Dialect):
         ):
             return None
         keys = [key for key, _ in shape.fields]
+        if any(is_epoch(pair, words.text) for pair in words.scan().pairs[:2]):
+            return None  # which counts, whatever the number before it
         if SETTING.search(keys[0]) or not any(map(MEASURE.search, keys)):
             return None
         template = Template(words.text, shape, self.name)

@@ -27,6 +27,10 @@ from trainmon.tails.record import Fact, FloatArray, Mark, Note, NoteKind, Parsed
 from trainmon.tails.steps import EpochSteps, is_training_key, says_eval
 
 _HELD_SECONDARIES = 20
+# What is told of while a program runs on.
+_ALONG = frozenset(
+    (NoteKind.CHECKPOINT_SAVED, NoteKind.LOSS_SCALE_OVERFLOW, NoteKind.SKIPPED_STEP, NoteKind.UNREADABLE)
+)
 _MAX_NOTE = 500
 _MANY_SHAPES = 24  # as many as are kept
 _MOST_MET = 8192
@@ -51,6 +55,8 @@ class Sink:
         self.bar_kind = BarKind.NONE  # what the newest line was as a bar
         self.is_telling = False  # whether the newest line, no record itself, tells of one that follows
         self.announced: tuple[float, float | None, int] | None = None  # step, total and line of a heading
+        self.turned = -1  # the line of the newest event by which a program ends or starts
+        self.held_out = -1  # the last line that the newest heading says to be of held-out data
         self.bar: Bar | None = None  # the newest frame of a training bar
         self.main_bar: Bar | None = None  # the bar that training dictionaries stand beside
         self.rest: Line | None = None  # what a bar was followed by on its line, to be read next
@@ -67,6 +73,7 @@ class Sink:
         self._last: tuple[float, Mapping[str, float | None]] | None = None
         self._has_primary = False
         self._held: list[tuple[Reading, Line]] = []
+        self._has_released = False
         self._newest_total: float | None = None
         self._clock = (math.nan, 0.0)
         self._in_epoch = EpochSteps()
@@ -119,7 +126,7 @@ class Sink:
             return
         if reading.step is not None and not self._has_primary and any(map(is_training_key, reading.values)):
             self._has_primary = True
-            self._held.clear()
+            self._take_primary()
         self._add(reading, line)
 
     def emit_many(self, lines: Sequence[Known], read: Stretch) -> None:
@@ -141,7 +148,7 @@ class Sink:
                 counts.setdefault(dialect, 0)
                 if not self._has_primary and known.bulk is not None and known.bulk.trains:
                     self._has_primary = True
-                    self._held.clear()
+                    self._take_primary()
             if epoch == epoch:
                 step = self._step_in(epoch, total, step)
             last, before = before, (step, values)
@@ -182,7 +189,7 @@ class Sink:
             return False
         if not self._has_primary and known.bulk.trains:
             self._has_primary = True
-            self._held.clear()
+            self._take_primary()
         heads = alike.heads()
         steps = heads.steps if heads.epochs is None else np.array([self._step_in(*place) for place in heads.places()])
         rows = alike.rows(steps, np.array(begun[1]), offset, line_no)
@@ -244,8 +251,15 @@ class Sink:
         """Whether lines of `template` give nothing any more: a second account of what others tell."""
         return template.shape.secondary and self._has_primary and not any(map(says_eval, template.keys))
 
+    def _take_primary(self) -> None:
+        """A first account of the steps makes the second one needless, unless that has been given in part."""
+        if self._has_released:
+            self.release()
+        self._held.clear()
+
     def release(self) -> None:
         """Gives the secondary readings that are held."""
+        self._has_released = self._has_released or bool(self._held)
         held, self._held = self._held, []
         for reading, line in held:
             self._add(reading, line)
@@ -351,6 +365,8 @@ class Sink:
     def note(self, note: Note) -> None:
         """Takes one event."""
         self._notes.append(note)
+        if note.kind not in _ALONG:
+            self.turned = note.line_no
 
     def cannot_read(self, line: Line) -> None:
         """Counts a line that cannot be read, and notes where it is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tails.formats.stdout_reading import fact, kinds, read, values
+from tests.tails.formats.stdout_reading import fact, kinds, read, rows, values
 from trainmon.tails.facts import facts_of
 
 LOSSES = [3.25, 3.125, 3.0, 2.875]
@@ -78,3 +78,112 @@ def test_an_error_that_ends_in_a_colon_is_told_with_the_line_below(above: str, b
 def test_settings_as_maxtext_prints_them(text: str, told: list[tuple[str, float]]) -> None:
     assert facts_of(text) == told
     assert [(one.key, one.value) for one in read(f"{text}\n").facts] == told
+
+
+NOISE = 'INFO:     10.0.0.{at}:40000 - "GET /metrics HTTP/1.1" 200 OK'
+OF_SEVERAL_LINES = {
+    "composer": "[batch={step}/4800]:\n\t Train time/batch: {step}\n\t Train loss/train/total: {loss}\n",
+    "olmo-core": "[step={step}/1000,epoch=1]\n    optim/total grad norm=1.5\n    train/CE loss={loss}\n",
+    "pprint": "{{'grad_norm': 1.5,\n 'loss': {loss},\n 'step': {step}}}\n",
+    "box": "-----------------\n| grad_norm | 1.5 |\n| loss | {loss} |\n| step | {step} |\n-----------------\n",
+    "table": "{step:<8d} {loss:<9.4f} 1.5\n",
+    "no word for the step": "it {step:05d} train_loss {loss:.4f} gnorm 3.558 lr 1.50e-05\n",
+}
+
+
+@pytest.mark.parametrize("every", [2, 3, 4])
+@pytest.mark.parametrize("form", OF_SEVERAL_LINES.values(), ids=OF_SEVERAL_LINES)
+def test_another_programs_lines_among_those_of_a_record(form: str, every: int) -> None:
+    head = "step     loss      grad_norm\n" if form.startswith("{step:<") else ""
+    text = head + "".join(form.format(step=at, loss=loss) for at, loss in enumerate(LOSSES * 5, 1))
+    alone = read(text)
+    assert sum(len(block) for block in alone.blocks) == 20
+    lines = [
+        line if at % every else f"{line}\n{NOISE.format(at=at % 7)}" for at, line in enumerate(text.splitlines(), 1)
+    ]
+    mixed = read("\n".join(lines) + "\n")
+    assert [row[4] for row in rows(mixed)] == [row[4] for row in rows(alone)]
+
+
+def test_a_result_below_a_heading_is_of_held_out_data() -> None:
+    train = "".join(f"Epoch: 0, Step: {at}, Rank: 0, loss = {loss}\n" for at, loss in enumerate(LOSSES))
+    heading = "***** Evaluating perplexity, Epoch {epoch}/2 *****\nppl: 12.5, loss: 2.5\n"
+    parsed = read(heading.format(epoch=0) + train + heading.format(epoch=1))
+    assert [loss for _, loss in values(parsed, "loss")] == LOSSES
+    assert [loss for _, loss in values(parsed, "eval/loss")] == [2.5, 2.5]
+    assert [one for _, one in values(parsed, "eval/ppl")] == [12.5, 12.5]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "worker-1: 2025-03-14 09:26:{at:02d} INFO ",
+        "nid001234: 09:26:{at:02d} ",
+        "INFO\t2025-03-14 09:26:{at:02d} +0000\tworkerpool0-0\t\t",
+    ],
+)
+def test_a_time_behind_a_host_and_a_host_behind_a_time(prefix: str) -> None:
+    form = prefix + "[Trainer] Step {at} | Loss: {loss}\n"
+    parsed = read("".join(form.format(at=at, loss=loss) for at, loss in enumerate(LOSSES, 1)))
+    assert values(parsed, "Loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
+    assert len({row[3] for row in rows(parsed)}) == 4
+
+
+def test_the_bar_of_an_evaluation_is_one_result_at_the_step_it_was_begun_at() -> None:
+    text = ""
+    for at, loss in enumerate(LOSSES):
+        text += f"step {at * 25}: train/loss={loss}\n"
+        frames = (
+            f"\rEvaluating:  {n * 25}%|#  | {n}/4 [00:0{n}<00:05,  1.9it/s, loss={loss + n / 8:.3f}]" for n in range(5)
+        )
+        text += "".join(frames) + "\n"
+    for cuts in ((), (3,), (2, 4, 6)):
+        parsed = read(text, cuts=cuts)
+        assert values(parsed, "eval/loss") == [(at * 25.0, loss + 0.5) for at, loss in enumerate(LOSSES)]
+        assert values(parsed, "train/loss") == [(at * 25.0, loss) for at, loss in enumerate(LOSSES)]
+
+
+@pytest.mark.parametrize("prefix", ["", "0: ", "[rank0]: ", "trainer-1  | "])
+def test_epochs_behind_a_label_are_counted_from_the_first(prefix: str) -> None:
+    form = prefix + "Epoch {at:02d}/50 - train loss: {loss} - val loss: 3.5\n"
+    parsed = read("".join(form.format(at=at, loss=loss) for at, loss in enumerate(LOSSES, 1)))
+    assert values(parsed, "train loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
+
+
+@pytest.mark.parametrize("prefix", ["", "[pod/worker-0/pytorch] ", "worker-1: ", "trainer-1  | "])
+def test_the_card_in_brackets_behind_another_label(prefix: str) -> None:
+    form = prefix + "[GPU{card}] Epoch 0 | Step {at} | Loss {loss:.4f}\n"
+    losses = [(at, card, loss + card / 8) for at, loss in enumerate(LOSSES) for card in (2, 0, 1)]
+    parsed = read("".join(form.format(at=at, card=card, loss=loss) for at, card, loss in losses))
+    for card in range(3):
+        found = [one for key in (f"Loss{{rank={card}}}", "Loss") for one in values(parsed, key)]
+        assert set(found) >= {(float(at), loss) for at, one, loss in losses if one == card}, card
+    assert len(values(parsed, "Loss")) == len(LOSSES)
+
+
+def frames(label: str, loss: float, *, first: int = 1) -> str:
+    drawn = (f"\r{label}{n * 25}%|##| {n}/4 [00:0{n}<00:05, 1.0it/s, loss={loss - n / 8:.3f}]" for n in range(first, 5))
+    return "".join(drawn) + "\n"
+
+
+@pytest.mark.parametrize("labels", [("",), ("train: ",), ("Train epoch [1/1]: ",), ("Epoch [1/2]: ", "Epoch [2/2]: ")])
+def test_a_bar_that_was_drawn_to_its_end_and_is_begun_anew_goes_on(labels: tuple[str, ...]) -> None:
+    text = "".join(frames(label, 4.0 - at / 2) for at, label in enumerate(labels * 3))
+    for cuts in ((), (1,), (1, 2)):
+        steps = [step for step, _ in values(read(text, cuts=cuts), "loss")]
+        assert steps == [float(step) for step in range(1, 12 * len(labels) + 1)]
+
+
+def test_a_bar_begun_anew_by_another_start_counts_from_its_own_first_step() -> None:
+    text = frames("train: ", 4.0) + "Running: torchrun train.py\n" + frames("train: ", 4.0)
+    assert [step for step, _ in values(read(text), "loss")] == [1.0, 2.0, 3.0, 4.0] * 2
+    cut_short = frames("train: ", 4.0).split("\r4/4")[0].replace("100%|##| 4/4", "75%|##| 3/4")
+    assert [step for step, _ in values(read(cut_short + frames("train: ", 4.0)), "loss")][3:] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_bar_among_lines_that_count_epochs_costs_none_of_them() -> None:
+    text = "".join(
+        f"100%|##| 200/200 [01:12<00:00,  2.77it/s, train_loss={5 - at / 16}]\nepoch: {at}, train loss: {5 - at / 16}\n"
+        for at in range(1, 31)
+    )
+    assert [step for step, _ in values(read(text), "train loss")] == [float(at) for at in range(1, 31)]
