@@ -85,15 +85,16 @@ class ReplayRule(DerivationRule):
     """D7: of the first steps trained again after a resume, those whose loss differs by more than 1e-3 relative."""
 
     def __init__(self) -> None:
-        self._old: dict[float, float] = {}
+        self._before = Tail(_REMEMBERED_LOSSES)
+        self._old: dict[float, float] | None = None  # what was logged before of the steps that are trained again
         self._losses = Tail(_REMEMBERED_LOSSES)
         self._replayed = 0
         self._bad = 0
 
     def new_attempt(self) -> None:
         """What was trained so far is what a replay is held against."""
-        self._old = self._losses.by_step()
-        self._losses.clear()
+        self._before, self._losses = self._losses, Tail(_REMEMBERED_LOSSES)
+        self._old = None
         self._replayed = 0
 
     def apply(self, draft: DraftLike) -> None:
@@ -102,23 +103,28 @@ class ReplayRule(DerivationRule):
         if losses is None:
             return
         rows = np.flatnonzero(np.isfinite(losses))
-        if self._old and len(rows):
+        if self._before and len(rows):
             self._compare(draft, losses, rows)
         self._losses.extend(draft.frame.steps[rows], losses[rows])
 
     def _compare(self, draft: DraftLike, losses: FloatArray, rows: IntArray) -> None:
         column = np.full(len(draft), np.nan)
-        for index, row in enumerate(rows.tolist()):
-            step = float(draft.frame.steps[row])
+        if self._old is None:
+            first = float(draft.frame.steps[rows[0]])
             # A run that begins at the old one's first step is another run, no replay.
-            if index == 0 and not self._losses and step <= min(self._old):
-                self._old = {}
-                return
+            self._old = self._before.by_step(first) if first > self._before.steps.min() else {}
+        if not self._old:
+            self._before.clear()
+            return
+        last = max(self._old)
+        for row in rows.tolist():
+            step = float(draft.frame.steps[row])
             before = self._old.get(step)
-            if before is None and not self._replayed:
+            if before is None and not self._replayed and step <= last:
                 continue
             if before is None or self._replayed >= _REPLAYED_STEPS:
-                self._old = {}
+                self._before.clear()
+                self._old = None
                 break
             self._replayed += 1
             now = float(losses[row])

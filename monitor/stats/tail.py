@@ -8,11 +8,11 @@ import numpy as np
 
 from trainmon.tails.record import FloatArray
 
-_MOST_PARTS: Final = 256
+_FEW_ROWS: Final = 512
 
 
 class Tail:
-    """The last `size` (step, value) pairs. Costs a reference and a slice a frame until somebody looks.
+    """The last `size` (step, value) pairs. Costs a slice a frame, and now and then a copy, until somebody looks.
 
     >>> tail = Tail(3)
     >>> tail.extend(np.array([1.0, 2.0]), np.array([5.0, 6.0]))
@@ -39,8 +39,12 @@ class Tail:
             self._parts, self._count = [], 0
         self._parts.append((steps[-self.size :].copy(), values[-self.size :].copy()))
         self._count += len(self._parts[-1][0])
-        if self._count > self.size + self.size // 4 or len(self._parts) > _MOST_PARTS:
+        if self._count > self.size + self.size // 4:
             self._gather()
+        while len(self._parts) > 1 and len(self._parts[-2][0]) <= min(len(self._parts[-1][0]), _FEW_ROWS):
+            # An array takes as much room as a dozen of values: two of one size become one, so that few are left.
+            (steps, values), (later_steps, later_values) = self._parts[-2:]
+            self._parts[-2:] = [(np.concatenate([steps, later_steps]), np.concatenate([values, later_values]))]
 
     def clear(self) -> None:
         """Forgets everything."""

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.monitor.logs import Line, engine, feed_cut, parsed, plain_state, read
+from trainmon.monitor.derive.derivation import Draft
 from trainmon.monitor.derive.system import peak_flops
-from trainmon.monitor.frame import SignalKey
+from trainmon.monitor.derive.training import ReplayRule
+from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.tails.record import NoteKind, TimeKind
 
 
@@ -217,3 +219,17 @@ def test_the_cut_does_not_matter_to_any_rule(lines: list[Line], cuts: list[int])
     feed_cut(whole, lines, [])
     feed_cut(cut, lines, cuts)
     assert plain_state(cut) == plain_state(whole)
+
+
+def test_a_resume_right_behind_the_end_holds_nothing_against_it() -> None:
+    """What was logged before is let go of with the first row that lies beyond all of it."""
+    rule = ReplayRule()
+    for attempt, steps in enumerate((range(1, 4001), range(4001, 8001))):
+        if attempt:
+            rule.new_attempt()
+        for first in range(0, 4000, 20):
+            here = np.array(steps[first : first + 20], float)
+            losses = {SignalKey("loss.train"): np.full(20, 2.0)}
+            rule.apply(Draft(Frame(attempt, "log", here, here, here.astype(int), losses), set(), {}))
+    assert not rule._old
+    assert not rule._before
