@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from trainmon.monitor.alias_table import aliases
+from trainmon.monitor.alike_keys import UnknownKeys
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.key_parts import Parts, has_part, of_part, without_rank
 from trainmon.monitor.signals import BY_ID
@@ -69,6 +70,7 @@ _LEADING = lazy(
     r"|payload|values|fields|data(?=/(?:train|loss|lr|learning rate|grad|optim|throughput|global|actor|critic|policy"
     r"|reward|rollout|response length|prompt length|timing|perf|val|eval|entropy|kl)))/"
 )
+_UNKNOWN = UnknownKeys()
 _RANK_SIGNAL = {
     "loss.train": "loss.rank",
     "grad.norm": "grad.rank_norm",
@@ -153,6 +155,8 @@ def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
         hit = table.exact.get(candidate)
         if hit:
             return hit[0], hit[1], {}
+    if text in _UNKNOWN:
+        return None
     is_evaluation = _EVALUATION.match(text) is not None
     for candidate in _candidates(text):
         for place, signal, pattern in table.patterns:
@@ -162,6 +166,7 @@ def _look_up(text: str) -> tuple[int, str, dict[str, str]] | None:
             if found:
                 named = {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value}
                 return None if named.get("set") in ("train", "training") else (place, signal, named)
+    _UNKNOWN.add(text)
     return None
 
 

@@ -55,20 +55,21 @@ class Gathered:
         if not self.plan.is_plain:
             return self.plan.columns(self._records, loose=self._loose)
         whole = self._tables[0] if len(self._tables) == 1 else np.concatenate(self._tables, axis=1)
-        columns: Columns = dict(zip(self.plan.number_keys, whole, strict=True))
+        is_absent = np.isnan(whole).all(axis=1)
         marks: Marks = {}
+        keys = self.plan.number_keys
         for place in sorted({place for odd in self._odd for place in odd}):
-            key = self.plan.number_keys[place]
-            mark = self._marks_of(place)
-            if not mark.any():
-                del columns[key]
-            elif (mark > Mark.NUMBER).any():
-                marks[key] = mark
-        return columns, marks
+            marks[keys[place]] = mark = self._marks_of(place)
+            is_absent[place] = is_absent[place] and not mark.any()
+        columns: Columns = {key: whole[place] for place, key in enumerate(keys) if not is_absent[place]}
+        return columns, {key: mark for key, mark in marks.items() if key in columns and (mark > Mark.NUMBER).any()}
 
     def _marks_of(self, place: int) -> MarkArray:
         """(n,) the marks of one column."""
         parts = zip(self._odd, self._tables, strict=True)
-        return np.concatenate(
-            [odd[place] if place in odd else np.full(table.shape[1], Mark.NUMBER, np.uint8) for odd, table in parts]
-        )
+        return np.concatenate([odd[place] if place in odd else _marks_of_numbers(table[place]) for odd, table in parts])
+
+
+def _marks_of_numbers(column: FloatArray) -> MarkArray:
+    """(n,) the marks of a column in which nothing but numbers was logged."""
+    return np.where(np.isnan(column), Mark.ABSENT, Mark.NUMBER).astype(np.uint8)

@@ -151,24 +151,30 @@ class StructPlan:
         return records, True
 
     def table(self, records: list[Any]) -> tuple[FloatArray, dict[int, MarkArray]]:
-        """(keys, n) the values of records of a plain plan, and the marks (n,) of those columns that are not all finite,
-        by place."""
-        table = np.ascontiguousarray(self._rows(records).T)
-        are_finite = np.isfinite(table)
-        odd: dict[int, MarkArray] = {}
-        if not are_finite.all():
-            for place in np.flatnonzero(~are_finite.all(axis=1)).tolist():
-                values = list(map(attrgetter(_field(place)), records))
-                odd[place] = _marks(values, ~are_finite[place])
-        return table, odd
-
-    def _rows(self, records: list[Any]) -> FloatArray:
-        """(n, keys) the values of records of a plain plan."""
+        """(keys, n) the values of records of a plain plan, NaN where a key is absent, and the marks (n,) of those columns
+        in which something that is no number was logged, by place."""
         try:
             packed = b"".join(starmap(self._pack, map(astuple, records)))  # half of what numpy takes for it
-            return np.frombuffer(packed, np.float64).reshape(-1, len(self.number_keys))
         except struct.error:
-            return _odd_rows(records, len(self.number_keys))
+            return self._odd_table(records)
+        table = np.frombuffer(packed, np.float64).reshape(-1, len(self.number_keys)).T
+        odd: dict[int, MarkArray] = {}
+        if np.isinf(table).any():
+            for place in np.flatnonzero(np.isinf(table).any(axis=1)).tolist():
+                odd[place] = _marks(table[place].tolist(), np.isinf(table[place]))
+                odd[place][np.isnan(table[place])] = Mark.ABSENT  # no NaN is JSON
+        return np.ascontiguousarray(table), odd
+
+    def _odd_table(self, records: list[Any]) -> tuple[FloatArray, dict[int, MarkArray]]:
+        """The same of records with nulls, or with strings that are numbers."""
+        table = np.ascontiguousarray(_odd_rows(records, len(self.number_keys)).T)
+        are_finite = np.isfinite(table)
+        odd: dict[int, MarkArray] = {}
+        for place in np.flatnonzero(~are_finite.all(axis=1)).tolist():
+            values = list(map(attrgetter(_field(place)), records))
+            if values.count(_ABSENT) < int((~are_finite[place]).sum()):
+                odd[place] = _marks(values, ~are_finite[place])
+        return table, odd
 
     def columns(self, records: list[Any], *, loose: bool) -> tuple[Columns, Marks]:
         """Raw key -> (n,) values, and the marks of those in which something that is no number was logged."""
