@@ -108,8 +108,8 @@ class RankStep:
         known = ~np.isnan(table)
         many = known.sum(axis=0)
         if (many[many > 0] > 1).all():  # every row that tells of ranks tells of several
-            for key in keys:
-                self.ranks.setdefault(key, len(self.ranks))
+            for index in np.flatnonzero(known.any(axis=1)).tolist():  # a column may be there for rows to come
+                self.ranks.setdefault(keys[index], len(self.ranks))
             rows = np.flatnonzero(many)
             other = np.flatnonzero(draft.frame.steps[rows] != draft.frame.steps[rows[-1:]])
             for row in rows[int(other[-1]) if len(other) else 0 :].tolist():

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.monitor.logs import Line, engine, feed_cut, parsed, plain_state, read
@@ -213,6 +213,15 @@ def odd_rows(draw: st.DrawFn) -> list[Line]:
 
 @settings(max_examples=100, deadline=None)
 @given(lines=odd_rows(), cuts=st.lists(st.integers(0, 25), max_size=5))
+@example(  # ranks that are first heard of after a restart, which a block's columns tell of before
+    lines=[
+        Line({"loss{rank=0}": 1.0, "grad_norm": 100.0}, 1.0, time=1e9 + 3),
+        Line({"loss{rank=0}": 1.0, "loss{rank=3}": 1.0}, 0.0, time=1e9),
+        Line({"loss{rank=0}": 1.0, "loss{rank=2}": 1.0}, 0.0, time=1e9),
+        Line({"loss{rank=1}": 1.0}, 0.0, time=1e9),
+    ],
+    cuts=[1],
+)
 def test_the_cut_does_not_matter_to_any_rule(lines: list[Line], cuts: list[int]) -> None:
     facts = {"seq_length": 16.0, "world_size": 2.0, "parameters": 1e9}
     whole, cut = engine(facts=facts), engine(facts=facts)
