@@ -151,8 +151,8 @@ class StructPlan:
         return records, True
 
     def table(self, records: list[Any]) -> tuple[FloatArray, dict[int, MarkArray]]:
-        """(keys, n) the values of records of a plain plan, NaN where a key is absent, and the marks (n,) of those columns
-        in which something that is no number was logged, by place."""
+        """(keys, n) the values of records of a plain plan, NaN where a key is absent; and the marks (n,) of the
+        columns in which something that is no number was logged, by place."""
         try:
             packed = b"".join(starmap(self._pack, map(astuple, records)))  # half of what numpy takes for it
         except struct.error:

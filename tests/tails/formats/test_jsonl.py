@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from tests.monitor.counting import calls_of
 from tests.tails.formats.structured import column, marks, read_lines, rows_of, said, steps
 from trainmon.tails.formats.jsonl import JsonLines
 from trainmon.tails.record import NoteKind, Parsed, TimeKind
@@ -387,3 +388,26 @@ def test_what_a_run_is_called_is_no_measurement() -> None:
     parsed = read(*({"step": i, "loss": 2.5, "variant": text} for text in ("10%", "20%") for i in range(30)))
     assert [block.run for block in parsed.blocks] == ["", "variant=20%"]
     assert all(list(block.columns) == ["loss"] for block in parsed.blocks)
+
+
+def test_records_of_few_of_many_keys_cost_no_look_at_each_key() -> None:
+    def lines(count: int) -> bytes:
+        return b"".join(b'{"step": %d, "loss": 2.5, "m%d": 1.5}\n' % (step, step % 300) for step in range(count))
+
+    def cost(count: int) -> int:
+        data = lines(count)
+        return calls_of(lambda: read_lines(JsonLines("m.jsonl"), data))
+
+    few, many = cost(2000), cost(8000)
+    assert many - few < 60 * 6000, (few, many)
+    parsed = read_lines(JsonLines("m.jsonl"), lines(2000))
+    assert column(parsed, "m7") == [1.5] * 7
+    assert marks(parsed, "m7") == ["NUMBER"] * 7
+
+
+def test_infinity_and_null_among_absent_keys_keep_what_they_are() -> None:
+    text = b"".join(b'{"step": %d, "loss": 2.5, "a": 1.5}\n' % step for step in range(20))
+    text += b'{"step": 20, "loss": 2.5}\n{"step": 21, "loss": null}\n{"step": 22, "loss": NaN, "a": Infinity}\n'
+    parsed = read_lines(JsonLines("m.jsonl"), text)
+    assert marks(parsed, "a")[-2:] == ["NUMBER", "POS_INF"]
+    assert marks(parsed, "loss")[-3:] == ["NUMBER", "NULL", "NAN"]
