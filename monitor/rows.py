@@ -106,8 +106,16 @@ class Rows:
         return is_same, is_again
 
     def frame(self, attempt: int, path: str) -> Frame:
-        """The rows as detectors see them."""
-        return Frame(attempt, path, self.steps, self.times, self.lines, self.columns, self.marks, self.time_kind)
+        """The rows as detectors see them: with the columns that tell something in them, not in those cut off since."""
+        columns = {key: column for key, column in self.columns.items() if self._tells(key, column)}
+        marks = {key: marks for key, marks in self.marks.items() if key in columns}
+        return Frame(attempt, path, self.steps, self.times, self.lines, columns, marks, self.time_kind)
+
+    def _tells(self, key: SignalKey, column: FloatArray) -> bool:
+        if len(column) and not np.isnan(column[0]):
+            return True
+        marks = self.marks.get(key)
+        return bool((marks != Mark.ABSENT).any()) if marks is not None else not np.isnan(column).all()
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:

@@ -222,6 +222,15 @@ def odd_rows(draw: st.DrawFn) -> list[Line]:
     ],
     cuts=[1],
 )
+@example(  # step times that are logged from the second start on: those before are told by the time stamps
+    lines=[
+        Line({"loss": 3.0}, 2.0, time=1e9 + 6),
+        Line({"loss": 100.0}, 1.0, time=1e9 + 3),
+        Line({"grad_norm": 300.0}, 3.0, time=1e9 + 9.75),
+        Line({"iteration time (ms)": 400.0}, 4.0, time=1e9 + 13),
+    ],
+    cuts=[1],
+)
 def test_the_cut_does_not_matter_to_any_rule(lines: list[Line], cuts: list[int]) -> None:
     facts = {"seq_length": 16.0, "world_size": 2.0, "parameters": 1e9}
     whole, cut = engine(facts=facts), engine(facts=facts)
