@@ -224,10 +224,11 @@ def odd_rows(draw: st.DrawFn) -> list[Line]:
 )
 @example(  # step times that are logged from the second start on: those before are told by the time stamps
     lines=[
-        Line({"loss": 3.0}, 2.0, time=1e9 + 6),
+        Line({"loss{rank=1}": 3.0, "loss{rank=3}": 1.0, "grad_norm": 200.0}, 2.0, time=1e9 + 6),
         Line({"loss": 100.0}, 1.0, time=1e9 + 3),
+        Line({"grad_norm": 200.0}, 2.0, time=1e9 + 6),
         Line({"grad_norm": 300.0}, 3.0, time=1e9 + 9.75),
-        Line({"iteration time (ms)": 400.0}, 4.0, time=1e9 + 13),
+        Line({"samples_per_second": 400.0, "iteration time (ms)": 400.0}, 4.0, time=1e9 + 13),
     ],
     cuts=[1],
 )
