@@ -103,6 +103,10 @@ class NoteScanner:
                 continue
             seen.add(rule.kind)
             note = self._note(rule, text, match.start(), prefix, line_no, offset, step)
+            if note.kind is _K.LAUNCH and self._traces.is_open:  # another start: what was being told is over
+                told = [one for trace in self._traces.flush() for one in self._of_trace(trace, prefix, step)]
+                notes = told + notes
+                self._newest.clear()
             if note.kind in _ENDS and not note.teardown:
                 self._newest.clear()
             if not self._is_repeated(note):

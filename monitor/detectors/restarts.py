@@ -22,10 +22,12 @@ from trainmon.monitor.detectors.common import (
     tell,
     verdict_of,
 )
+from trainmon.monitor.detectors.failed_starts import FailedStarts
 from trainmon.monitor.finding import CheckResult, Finding, Severity, Verdict
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.stats.tail import Tail
 from trainmon.monitor.thresholds import Thresholds
+from trainmon.tails.record import Note
 
 LOSS = SignalKey("loss.train")
 REPLAYS = SignalKey("count.bad_replays")
@@ -74,12 +76,19 @@ class Restarts(Detector):
         self._first: Place | None = None
         self._last: Place | None = None
         self._told = False
+        self._failed = FailedStarts()
+
+    def note(self, note: Note) -> Iterable[Finding]:
+        """A start that died before its first step is none of the attempts, which have steps; it is told of."""
+        self._failed.note(note)
+        return ()
 
     def update(self, frame: Frame) -> Iterable[Finding]:
         """Reads steps and loss."""
         found: Found = []
         if not len(frame):
             return ()
+        self._failed.row()
         if frame.attempt != self._attempt:
             self._begin(frame, found)
         if self._old:
@@ -165,6 +174,7 @@ class Restarts(Detector):
         counted = f"{self.attempts} attempt{'s' if self.attempts != 1 else ''}"
         if self.resumes:
             counted += f", {self.resumes} resumed, {self.lost:.15g} steps trained again"
+        counted += self._failed.told()
         why = f"{self.bad} of {self.replayed} replayed steps differ by more than 0.1%" if self.replayed else ""
         if verdict_of(view.episodes) is not Verdict.PASS:
             advice = "see whether the sampler's state and the random seeds are in the checkpoint; ignore this if batch "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainmon.tails.formats.struct_plan import Columns, Marks, StructPlan
 from trainmon.tails.record import FloatArray, Mark, MarkArray
@@ -55,7 +56,7 @@ class Gathered:
         if not self.plan.is_plain:
             return self.plan.columns(self._records, loose=self._loose)
         whole = self._tables[0] if len(self._tables) == 1 else np.concatenate(self._tables, axis=1)
-        is_absent = np.isnan(whole).all(axis=1)
+        is_absent: NDArray[np.bool_] = np.asarray(np.isnan(whole).all(axis=1))
         marks: Marks = {}
         keys = self.plan.number_keys
         for place in sorted({place for odd in self._odd for place in odd}):
