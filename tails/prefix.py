@@ -52,7 +52,7 @@ _PREFIX = lazy(
     rf"|(?P<syslog>{_SYSLOG})\s+"  # journalctl: Jan 15 10:00:00 host python[9]:
     r"(?:[\w.-]+ (?:[\w./-]+\[\d+\]|kernel)|(?=\S*[\d.])[\w.-]+ (?!\d+:)[\w./-]+):(?=\s)"
     rf"|\[?(?P<syslog2>{_SYSLOG})\]?(?=\s)"  # ts: Jan 15 10:00:00
-    rf"|\[?(?P<unix>{_UNIX})\]?(?=\s+[A-Za-z\[])"
+    rf"|\[?(?P<unix>{_UNIX})\]?(?=\s+(?:[A-Za-z\[{{('|\u2500-\u257f]|\d{{4}}-\d\d-\d\d[T ]))"
     rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"
     rf"|\[?(?P<compact>{_COMPACT})\]?(?=[\s\[]|$)"
     rf"|\[?(?P<clock>{_CLOCK})\]?(?=\s|$)"
@@ -114,7 +114,7 @@ _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-
 _HOST = lazy(
     r"(?!slurmstepd-|E[A-Z0-9]\d{4}: |[\w.]{1,200}(?:Error|Exception): )"
     r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): "
-    r"(?:(?![-+\d.])|(?=\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|\d\d:\d\d:\d\d\b|\d{1,9}\s{2,20}-?\d))"
+    r"(?:(?![-+\d.])|(?=\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|\d\d:\d\d:\d\d\b|\d{1,9}(?:\s{2,20}-?\d| +[A-Za-z]\w{0,30}=)))"
     r"|(?>[A-Za-z][\w.-]*\[\d+(?:[-,]\d+)+\][\w.-]*): "  # clush -b: gpu[01-04]:
 )
 # Behind an outer stamp (``srun -l | ts``, ``pdsh | ts``): the task's number, or its host before a line's beginning.

@@ -35,6 +35,8 @@ _OUTPUT = re.compile(
     r".{0,48}?\b(?:step|iteration)\s?[:#=]?\s{0,8}(?P<step>\d{1,12})(?:\s?/\s?(?P<total>\d{1,12}))?(?!\.?\d)",
     re.IGNORECASE,
 )
+# Where a run goes on from, or what was written: no step that is told of below.
+_ELSEWHERE = re.compile(r"\b(?:resum|continu|load|restor|sav|skip|checkpoint|ckpt)|\bfrom (?:global[ _])?step", re.I)
 _PER_STEP = re.compile(r"\bper-step time [\d.]{1,12}s\s*$")
 _NEAR = 6  # lines from the one that names the step to the box
 _MOST_ROWS = 500
@@ -129,7 +131,7 @@ class Boxed(Dialect):
         self._is_bare = False
 
     def _look_for_step(self, line: Line, sink: Sink) -> None:
-        if len(line.text) > _LONGEST_HEADING:
+        if len(line.text) > _LONGEST_HEADING or _ELSEWHERE.search(line.text) is not None:
             return
         tells = line.text.rstrip().endswith(":") or _PER_STEP.search(line.text) is not None
         match = _NAMED.fullmatch(line.text) or (_OUTPUT.match(line.text) if tells else None)

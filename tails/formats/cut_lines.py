@@ -34,6 +34,8 @@ _BEGINS = re.compile(
     r"|.{0,40}\b(?:at|after|for|@) (?:global[ _]?)?(?:step|iter(?:ation)?|epoch) \d",
     re.IGNORECASE,
 )
+_LABEL = re.compile(r"[A-Za-z][\w.-]*: |[A-Z]{4,8}:[A-Za-z_][\w.]*:")  # of a host; of Python's logging
+_AVERAGE = re.compile(r"\s?\(\s?[-+]?\d[\d.eE+-]{0,20}\s?%?\)(?!:)")
 _DIGITS = re.compile(r"\d+|\s+")
 # The first piece of a record names its step or something measured; without either a line is another program's.
 _SAYS = re.compile(rf"{METRIC.pattern}|step|iter|epoch|update|batch|time|samples|memory|[\w)]=", re.IGNORECASE)
@@ -141,7 +143,7 @@ class CutLines:
             is_other = len(self._held) == 2 and _is_of_another(before)
             shows = _NONE if is_other else _goes_on(before, raw)
             self._shown += shows or _NONE
-            if self._shown >= _ENOUGH:
+            if self._shown >= max(_ENOUGH, _STRONG * self._whole):
                 self._is_cut = True
                 return self._rejoined()
             self._whole += shows is None
@@ -218,7 +220,11 @@ def _begins(raw: bytes, first: bytes) -> bool:
     if _BEGINS.match(text) is not None or _head_of(text) == _head_of(first[:400].decode("utf-8", "replace")):
         return True
     prefix = read_prefix(text)
-    return prefix.time is not None or (bool(prefix.rank) and not prefix.is_bare) or tells_error(text)
+    is_same = prefix.is_bare and read_prefix(first[:400].decode("utf-8", "replace")).rank == prefix.rank
+    is_labelled = (
+        is_same or (bool(prefix.rank) and not prefix.is_bare) or _LABEL.fullmatch(text, 0, prefix.at) is not None
+    )
+    return prefix.time is not None or is_labelled or tells_error(text)
 
 
 def _is_of_another(raw: bytes) -> bool:
@@ -251,6 +257,8 @@ def _goes_on(before: bytes, raw: bytes) -> int | None:
         return _NONE  # as likely wrapped by hand
     if head.endswith(",") and _ENTRY.match(tail) is not None:
         return _NONE
+    if tail.lstrip()[:1] == "(" and not head[-1:].isalpha():  # an average; else as likely a remark of its own
+        return _STRONG if head[-1:].isdigit() and _AVERAGE.match(tail) is not None else _NONE
     pair = _PAIR.match(tail)
     if pair is not None and tail[:2] == "  " and (MEASURE.search(pair["key"]) or EVAL_WORD.search(pair["key"])):
         return _NONE  # as likely a result of its own, set in

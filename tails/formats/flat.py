@@ -85,7 +85,9 @@ _OF_CAPACITY = re.compile(r"\([KMGT]i?B\)$|mem(?:ory)?\b", re.IGNORECASE)  # Pea
 _AMOUNT = re.compile(
     r"(?:(?:consumed|total|train|num)[ _])?(?:tokens|samples|words|examples)(?:[ _](?:seen|consumed|processed))?", re.I
 )
-_EPOCH_NAME = re.compile(r"(?:(?:end of|after|train|training|eval|val|valid|validation|test)[ _]?)?epoch", re.IGNORECASE)
+_EPOCH_NAME = re.compile(
+    r"(?:(?:end of|after|train|training|eval|val|valid|validation|test)[ _]?)?epoch", re.IGNORECASE
+)
 _ROUND = re.compile(r"(?:episode|round|generation|game|rollout|cycle)", re.IGNORECASE)  # what counts where no step does
 _BATCH = re.compile(r"(?:mini|micro)?[ _-]?batch(?:[ _](?:idx|num|number|id))?", re.IGNORECASE)
 _OF_STEPS = re.compile(r" (?:steps|iterations|iters|updates)\b", re.IGNORECASE)  # Progress: 10/600 steps

@@ -187,3 +187,35 @@ def test_a_bar_among_lines_that_count_epochs_costs_none_of_them() -> None:
         for at in range(1, 31)
     )
     assert [step for step, _ in values(read(text), "train loss")] == [float(at) for at in range(1, 31)]
+
+
+REMARKS = [
+    "(gc took 0.1 s)",
+    "(12.5 GiB free)",
+    "(GB): 12.5",
+    "(min, max) time across ranks (ms):",
+    "(0): Linear(in_features=768, out_features=3)",
+]
+
+
+@pytest.mark.parametrize("every", [1, 2, 7])
+@pytest.mark.parametrize("remark", REMARKS)
+@pytest.mark.parametrize("prefixes", [[""], ["0: "], ["[rank0]: ", "0: "], ["2025-03-14 09:26:53,123 - INFO - ", ""]])
+@pytest.mark.parametrize("form", ["step={at} loss={loss:.4f}", "[{at}/100] loss: {loss:.3f} |"])
+def test_a_remark_in_parentheses_is_not_the_rest_of_the_record_above(
+    form: str, prefixes: list[str], remark: str, every: int
+) -> None:
+    lines: list[str] = []
+    for at in range(1, 25):
+        lines.append(prefixes[at % len(prefixes)] + form.format(at=at, loss=4 - at / 8))
+        lines += [prefixes[0].replace("[rank0]: ", "") + remark] if at % every == 0 else []
+    found = [row for row in rows(read("\n".join(lines) + "\n")) if "loss" in row[4]]
+    assert [(row[0], row[4]["loss"], len(row[4])) for row in found] == [
+        (float(at), pytest.approx(4 - at / 8, abs=1e-3), 1) for at in range(1, 25)
+    ]
+
+
+def test_the_step_that_a_run_goes_on_from_is_not_that_of_the_next_record() -> None:
+    banner = "***** Running training *****\n  Continuing training from global step 150\n"
+    parsed = read(banner + "".join(f"{{'loss': {loss}, 'epoch': {at / 4}}}\n" for at, loss in enumerate(LOSSES, 5)))
+    assert [step for step, _ in values(parsed, "loss")] == ["nan"] * 4
