@@ -318,6 +318,8 @@ class Scan:
             self._links.append((folder, entry.path, look))
             return
         if not entry.is_file():
+            if look.doubt is Doubt.NONE and look.role != "config":
+                self.problems.append(f"{show(entry.path)}: is a pipe, a socket or a device, not a log file; left out")
             return
         self._known.add((device, entry.inode()))
         if look.is_state:

@@ -268,3 +268,18 @@ def test_a_log_that_turns_into_something_else_and_back(
         read.poll(max(RETRY_LAST_S, HAND_OVER_S))
     assert read.steps == list(range(12))
     assert read.tail.status().problem == ""
+
+
+def test_what_is_called_as_a_log_and_is_none_is_named_in_a_search(tmp_path: Path) -> None:
+    (tmp_path / "ok.jsonl").write_text('{"step": 1, "loss": 2.0}\n' * 3)
+    os.mkfifo(tmp_path / "train.log")
+    os.mkfifo(tmp_path / "notes")
+    with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as at:  # a name that fits
+        at.bind(f"{short}/s")
+        Path(f"{short}/s").rename(tmp_path / "metrics.jsonl")
+        found = discover([str(tmp_path)], tmp_path)
+    assert [file.path.name for run in found.runs for file in run.files] == ["ok.jsonl"]
+    assert sorted(problem.partition(": ")[0] for problem in found.problems) == [
+        str(tmp_path / "metrics.jsonl"),
+        str(tmp_path / "train.log"),
+    ]
