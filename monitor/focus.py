@@ -14,28 +14,11 @@ from trainmon.monitor.detectors.registry import DETECTORS
 from trainmon.monitor.finding import CheckResult, Episode, Severity, Verdict, reason_without_trouble, worst
 from trainmon.monitor.job.judging import duration
 from trainmon.monitor.snapshot import RunSnapshot
+from trainmon.monitor.time_span import SPAN, seconds
 from trainmon.tails.quick_dataclass import dataclass
 
 CHECK_IDS: tuple[str, ...] = (*dict.fromkeys(detector.id for detector in DETECTORS), "job.state")
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _SEVERITY = {Verdict.WARN: Severity.WARN, Verdict.FAIL: Severity.FAIL}
-
-
-def seconds(text: str) -> float:
-    """A length of time such as ``90s``, ``10m``, ``1.5h``, ``2d``; a bare number is seconds.
-
-    Raises ValueError with a line that says what is understood.
-
-    >>> seconds("10m"), seconds("1.5h"), seconds("45")
-    (600.0, 5400.0, 45.0)
-    """
-    found = _SPAN.fullmatch(text.strip().lower())
-    if found:
-        return float(found[1]) * _SECONDS[found[2]]
-    if re.fullmatch(r"\d+(\.\d+)?", text.strip()):
-        return float(text)
-    raise ValueError(f"{text!r} is no length of time; write 90s, 10m, 2h or 3d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +39,7 @@ class Since:
         bare = text.strip()
         if re.fullmatch(r"\d+(\.\d+)?", bare):
             return cls(bare, step=float(bare))
-        if _SPAN.fullmatch(bare.lower()):
+        if SPAN.fullmatch(bare.lower()):
             return cls(bare, ago_s=seconds(bare))
         try:
             when = datetime.fromisoformat(bare)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.test_cli import run
-from trainmon.monitor.focus import Since, chosen, seconds
+from trainmon.monitor.focus import Since, chosen
+from trainmon.monitor.time_span import seconds
 
 
 def record(step: int, loss: float, seconds: int) -> str:

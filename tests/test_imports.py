@@ -97,3 +97,11 @@ def test_watch_loads_no_table_library() -> None:
     modules = loaded("import trainmon.tui.app, trainmon.monitor.session")
     assert "textual" in modules
     assert not modules & (TABLES | CHARTS)
+
+
+def test_the_first_screen_is_painted_before_what_judges_is_loaded() -> None:
+    code = "import sys, trainmon.commands.watch, trainmon.tui.app, trainmon.monitor.sinks.settings\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    found = set(done.stdout.split())
+    assert "trainmon.tui.app" in found
+    assert not found & {"trainmon.monitor.engine", "trainmon.monitor.detectors.registry", "trainmon.monitor.session"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from trainmon.monitor.engine import RunEngine
 from trainmon.monitor.finding import CheckResult
 from trainmon.monitor.frame import SignalKey
 from trainmon.monitor.job.state import duration
@@ -16,6 +16,9 @@ from trainmon.monitor.snapshot import Goodput, JobInfo, RunSnapshot, SeriesView,
 from trainmon.monitor.step_unit import counted
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
+
+if TYPE_CHECKING:
+    from trainmon.monitor.engine import RunEngine
 
 _WAITS = ("PENDING", "REQUEUED", "REQUEUE_HOLD")
 

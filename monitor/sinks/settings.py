@@ -7,13 +7,13 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from trainmon.monitor.focus import seconds
 from trainmon.monitor.sinks.base import SinkError
 from trainmon.monitor.sinks.bus import AGAIN_S, COOLDOWN_S
 from trainmon.monitor.sinks.command import TIME_LIMIT_S
 from trainmon.monitor.sinks.event import LEVELS, Rank
 from trainmon.monitor.sinks.ping import INTERVAL_S
 from trainmon.monitor.sinks.terminal import WAYS
+from trainmon.monitor.time_span import seconds
 from trainmon.tails.formats.cells import as_float
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.text import printable
