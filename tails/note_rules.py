@@ -62,7 +62,7 @@ RULES: tuple[Rule, ...] = (
         _K.CUDA_OOM,
         "out of memory|outofmemory|resource_exhausted|triton error|error_out_of_memory",
         r"^(?:\w{1,40}\.){0,6}OutOfMemoryError(?:: (?=\S+ )|:?\s*$)|(?<=\S )(?:\w{1,40}\.){0,6}OutOfMemoryError: \S"
-        r"|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error)?:? out of memory"
+        r"|(?:CUDA|HIP|NPU|XPU|MPS backend)(?: error| failure| exception)?:? out of memory"
         rf"|RESOURCE_EXHAUSTED: {_up_to('resource_exhausted', 300)}(?:out of memory|allocat)"
         r"|Out of memory error on [A-Z]PU|\bTriton Error \[\w{1,8}\]: out of memory"
         r"|\b(?:CUDA|HIP|hip|cuda)_?ERROR_OUT_?OF_?MEMORY\b",

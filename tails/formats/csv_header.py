@@ -27,6 +27,9 @@ _SAID = word_set("message msg text log line event content output stdout stderr r
 _HOLDS_VALUE = re.compile(r"\s\d|\d[./]\d")
 INDEX = "index"
 _ROW_NUMBERS = frozenset(("", INDEX, "unnamed: 0"))  # a data frame's rows
+_LOGGED = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\d%\|"
+)  # a time, a bar: a line of text, whose commas part no columns
 # Files of one metric that have no header -> delimiter and columns, "" for the metric.
 _BARE_FORMS = (  # MLflow's: milliseconds, value, step; Neptune's: step, time, value
     (re.compile(rf"\d{{13}} (?:{NUMBER}) \d{{1,12}}"), " ", ("timestamp", "", "step")),
@@ -217,6 +220,8 @@ def looks_like_header(fields: list[str]) -> bool:
     The first may be empty: a data frame's rows are numbered under no name.
     """
     filled = [field for field in fields if field]
+    if any(map(_LOGGED.search, filled)):
+        return False
     named = len(filled) + (not fields[0] and len(fields) > 1)
     return len(fields) >= 2 and named * 2 > len(fields) and not any(is_number(field) for field in filled)
 

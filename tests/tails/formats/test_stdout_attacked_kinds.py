@@ -6,6 +6,8 @@ import pytest
 
 from tests.tails.formats.stdout_reading import fact, kinds, read, rows, values
 from trainmon.tails.facts import facts_of
+from trainmon.tails.formats.registry import detect
+from trainmon.tails.formats.stdout import Stdout
 
 LOSSES = [3.25, 3.125, 3.0, 2.875]
 
@@ -219,3 +221,12 @@ def test_the_step_that_a_run_goes_on_from_is_not_that_of_the_next_record() -> No
     banner = "***** Running training *****\n  Continuing training from global step 150\n"
     parsed = read(banner + "".join(f"{{'loss': {loss}, 'epoch': {at / 4}}}\n" for at, loss in enumerate(LOSSES, 5)))
     assert [step for step, _ in values(parsed, "loss")] == ["nan"] * 4
+
+
+def test_a_stamped_bar_with_commas_is_no_table() -> None:
+    text = "".join(
+        f"2025-03-14T09:26:5{at}.590201123Z   {at}%|#  | {at}/120 [00:0{at}<01:00,  1.00it/s, loss={loss}]\n"
+        for at, loss in enumerate(LOSSES, 1)
+    )
+    assert isinstance(detect(text.encode(), "train.log"), Stdout)
+    assert values(read(text), "loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
