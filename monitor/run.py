@@ -10,11 +10,12 @@ from typing import Final, Protocol
 import numpy as np
 
 from trainmon.monitor.frame import SignalKey
-from trainmon.monitor.mapping import Mapped
+from trainmon.monitor.mapping import Mapped, map_key
 from trainmon.monitor.rows import MOST_CELLS, BoolArray, Rows, join_blocks
 from trainmon.monitor.signals import BY_ID
 from trainmon.monitor.step_unit import STEP_COUNTS, unit_of
 from trainmon.monitor.steps.tracker import Placed, StepTracker
+from trainmon.monitor.twin_keys import Twin
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.record import Block, Fact, FloatArray, Mark, Note, NoteKind, Parsed, TimeKind
 from trainmon.tails.steps import says_eval
@@ -111,6 +112,7 @@ class SourceReader:
     keys_told: int = 0
     _has_told_unit: bool = False
     _told: dict[str, float | str] = field(default_factory=dict)
+    _twins: dict[str, tuple[SignalKey, Twin]] = field(default_factory=dict)  # raw keys that may tell a signal again
 
     def feed(self, parsed: Parsed, *, restarted: bool = False) -> Iterator[Event]:
         """What `parsed` holds. Notes and facts wait until a row behind them (or `settle`) shows their place."""
@@ -232,6 +234,9 @@ class SourceReader:
         else:
             tier = _NOT_KEPT
         self._columns[raw] = _Column(key, tier, mapped)
+        alone = map_key(raw).key
+        if tier != _NOT_KEPT and alone != mapped.key and not alone.labels and training_tier(alone) == 0:
+            self._twins[raw] = (alone, Twin())
         return tier
 
     def _map(self, block: Block, where: slice) -> Rows:
@@ -251,9 +256,31 @@ class SourceReader:
                 rows.marks[column.key] = marks[where]
             if column.tier == self._tier and column.tier < _NEVER:
                 primary |= logged
+        for raw, (key, twin) in self._twins.items():
+            owner = self.raw_keys.get(key)
+            if owner is not None and not twin.is_other and not block.columns.keys().isdisjoint((raw, owner)):
+                primary |= self._by_twin(rows, block, raw, owner, where)
         rows.primary = primary
         _drop_placeholders(rows)
         return rows
+
+    def _by_twin(self, rows: Rows, block: Block, raw: str, owner: str, where: slice) -> BoolArray:
+        """Puts what `raw` tells where `owner`, whose signal it may be too, has fallen silent; the rows of that."""
+        key, twin = self._twins[raw]
+        nothing = np.zeros(len(rows), np.bool_)
+        unknown = np.full(len(rows), np.nan)
+        has = [_logged(block, one, where) if one in block.columns else nothing for one in (owner, raw)]
+        second = self._scaled(self._columns[raw], block.columns[raw][where]) if raw in block.columns else unknown
+        own = rows.columns.get(key, unknown)
+        taken = twin.take(rows.steps, own, second, *has)
+        if taken.any():
+            rows.columns[key] = np.where(taken, second, own)
+            marks = block.marks.get(raw)
+            if marks is not None or key in rows.marks:
+                before = rows.marks.get(key, np.where(np.isnan(own), Mark.ABSENT, Mark.NUMBER).astype(np.uint8))
+                told = marks[where] if marks is not None else np.full(len(rows), Mark.NUMBER, np.uint8)
+                rows.marks[key] = np.where(taken, told, before).astype(np.uint8)
+        return taken
 
     @staticmethod
     def _scaled(column: _Column, values: FloatArray) -> FloatArray:
