@@ -181,7 +181,7 @@ class Follower:
             fd, status = (open_again if self._is_regular else open_regular)(self.path)
         except OSError as error:
             if error.errno in _GONE:
-                self._absence = error
+                self._absence = error.with_traceback(None)  # which would hold every frame it came through
                 return None, None
             raise
         self._is_regular = True

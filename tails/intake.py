@@ -16,6 +16,7 @@ from trainmon.tails.continued import Continuations
 from trainmon.tails.discover import STDIN, Discovery, RunFile, RunFiles, discover
 from trainmon.tails.formats import registry
 from trainmon.tails.fstype import Mount, mount_behind, read_mounts
+from trainmon.tails.give_back import GivingBack
 from trainmon.tails.here import here
 from trainmon.tails.ingest import Detect
 from trainmon.tails.item_queue import ItemQueue
@@ -73,6 +74,7 @@ class Intake:
         self._use_inotify = use_inotify
         self._stdin_fd = stdin_fd
         self._queue = ItemQueue(QUEUE_ITEMS)
+        self._giving_back = GivingBack(clock)
         self._readers: dict[str, Reader] = {}
         self._reader_of: dict[Path, Reader | HostReader] = {}
         self._lock = threading.Lock()
@@ -141,6 +143,8 @@ class Intake:
     def get(self, timeout_s: float) -> list[IntakeItem]:
         """What was read since the last `get`; waits up to `timeout_s` for a first item. In order for each file."""
         items: list[IntakeItem | None] = []
+        if self._follow:
+            self._giving_back.when_due()
         try:
             items.append(self._queue.get(timeout=timeout_s) if timeout_s > 0 else self._queue.get_nowait())
             while len(items) < QUEUE_ITEMS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +36,8 @@ class StepIndex:
 
     def __init__(self) -> None:
         self.spacing = _FIRST_SPACING
-        self._steps: list[float] = []
-        self._offsets: list[int] = []
+        self._steps = array("d")  # a list of as many would take five times the room
+        self._offsets = array("q")
         self._rows = 0
 
     def __len__(self) -> int:
