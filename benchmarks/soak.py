@@ -35,9 +35,9 @@ from trainmon.tails.tail import Tail
 TICK_S = 600.0
 INTERVAL_S = 30.0
 DAY_S = 86400.0
-# What is remembered by number is full by then: at a record in 30 s 2,000 lines and 1,024 to 2,048 points within the first
-# day; all but the 4,096 losses (and a quarter more) that a resume is held against, which take 64 KiB a run and are full
-# in the second. The days behind the first are held against each other, and the first against them is told besides.
+# What is remembered by number is full by then: at a record in 30 s 2,000 lines and 1,024 to 2,048 points within the
+# first day, but for the 4,096 losses (and a quarter more) that a resume is held against: 64 KiB a run, full in the
+# second. The days behind the first are held against each other; what they are of the first is told besides.
 WARM_DAYS = 1
 AWAY_S = 1800.0
 
