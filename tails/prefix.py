@@ -34,7 +34,7 @@ _PREFIX = lazy(
     r"\[(?:[^\]\s]*:)?(?:rank(?:[-_ =]|: )?|default)(?P<rank>\d+)(?:/\d+)?\]:?"  # [rank3]: [default0]: [rank: 7/8]
     r"|\[\d+,(?:mpirank:)?(?P<rank4>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun: [1,3]<stdout>:
     r"|\[(?:pod/[\w./-]+|std(?:out|err))\](?=\s)"  # kubectl logs --prefix
-    r"|workerpool\d+-\d+(?=\t)"  # Vertex: INFO, time, workerpool0-0, tabs between
+    r"|workerpool\d+-\d+\t{1,2}"  # Vertex: INFO, time, workerpool0-0, tabs between
     r"|std(?:out|err) [FP](?=\s)"  # a container's own log, behind its time
     r"|\[[Rr]ank[ -]?(?P<rank2>-?\d+)\](?=[\s\[])"  # [Rank 0]
     r"|\[[A-Za-z][\w.-]*:(?P<rank3>\d+)\]:"  # [ip-26-0-147-189:1]:
@@ -52,7 +52,7 @@ _PREFIX = lazy(
     rf"|(?P<syslog>{_SYSLOG})\s+"  # journalctl: Jan 15 10:00:00 host python[9]:
     r"(?:[\w.-]+ (?:[\w./-]+\[\d+\]|kernel)|(?=\S*[\d.])[\w.-]+ (?!\d+:)[\w./-]+):(?=\s)"
     rf"|\[?(?P<syslog2>{_SYSLOG})\]?(?=\s)"  # ts: Jan 15 10:00:00
-    rf"|\[?(?P<unix>{_UNIX})\]?(?=\s+(?:[A-Za-z\[{{('|\u2500-\u257f]|\d{{4}}-\d\d-\d\d[T ]))"
+    rf"|\[?(?P<unix>{_UNIX})\]?(?=\s+(?:[A-Za-z\[{{('|\u2500-\u257f]|\d{{2,4}}[-/]\d\d[-/]\d{{2,4}}[T ]|\d{{1,5}}: ))"
     rf"|\[?(?P<short>{_SHORT})\]?(?=\s|$)"
     rf"|\[?(?P<compact>{_COMPACT})\]?(?=[\s\[]|$)"
     rf"|\[?(?P<clock>{_CLOCK})\]?(?=\s|$)"
@@ -114,7 +114,8 @@ _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-
 _HOST = lazy(
     r"(?!slurmstepd-|E[A-Z0-9]\d{4}: |[\w.]{1,200}(?:Error|Exception): )"
     r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): "
-    r"(?:(?![-+\d.])|(?=\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:|\d\d:\d\d:\d\d\b|\d{1,9}(?:\s{2,20}-?\d| +[A-Za-z]\w{0,30}=)))"
+    r"(?:(?![-+\d.])|(?=\d{2,4}[-/]\d\d[-/]\d{2,4}[T ]\d\d:|\d\d:\d\d:\d\d\b"
+    r"|\d{1,9}(?:\s{2,20}-?\d| +[A-Za-z]\w{0,30}=)))"
     r"|(?>[A-Za-z][\w.-]*\[\d+(?:[-,]\d+)+\][\w.-]*): "  # clush -b: gpu[01-04]:
 )
 # Behind an outer stamp (``srun -l | ts``, ``pdsh | ts``): the task's number, or its host before a line's beginning.

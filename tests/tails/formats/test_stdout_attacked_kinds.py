@@ -122,6 +122,9 @@ def test_a_result_below_a_heading_is_of_held_out_data() -> None:
         "worker-1: 2025-03-14 09:26:{at:02d} INFO ",
         "nid001234: 09:26:{at:02d} ",
         "INFO\t2025-03-14 09:26:{at:02d} +0000\tworkerpool0-0\t\t",
+        "worker-1: 03/14/2025 09:26:{at:02d} ",
+        "17419444{at:02d}.589 0: [2025-03-14 09:26:53.123] ",
+        "17419444{at:02d}.589 03/14/2025 09:26:53 - INFO - ",
     ],
 )
 def test_a_time_behind_a_host_and_a_host_behind_a_time(prefix: str) -> None:
