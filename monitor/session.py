@@ -7,7 +7,6 @@ them waits for a file or for the engine. Everything that changes a run happens o
 from __future__ import annotations
 
 import math
-import queue
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -16,8 +15,10 @@ from pathlib import Path
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
+from trainmon.monitor.asked import Asked
 from trainmon.monitor.blank import blank_run
 from trainmon.monitor.engine import RunEngine
+from trainmon.monitor.in_turn import Round, Waiting
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_lines import LogLines, context_of
 from trainmon.monitor.log_search import LogSearch
@@ -35,7 +36,6 @@ from trainmon.tails.clock import Clock, SystemClock
 from trainmon.tails.discover import RunFiles
 from trainmon.tails.give_way import KEYS
 from trainmon.tails.intake import Intake, IntakeItem
-from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.status import ways_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 # A screen draws at most 10 times a second: twice as often, and no new value waits for more than half a frame.
 PUBLISH_INTERVAL_S: Final = 0.05
-# Making snapshots takes at most this share of a core, however many runs are read at once.
+# Making snapshots takes at most this share of a core, however many runs are read at once: of those that somebody looks
+# at, and of all others.
 PUBLISH_SHARE: Final = 0.25
 # Working out verdicts of runs that go on as before takes at most this share of a core for the runs that somebody
 # looks at, as much for all others, and is put off no longer.
@@ -61,16 +62,6 @@ TURN_BUDGET_S: Final = 0.1
 _CONTEXT_LINES: Final = 250
 # A turn of the engine over many runs may take seconds, never this long.
 _ALIVE_S: Final = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    run: str
-    apply: Callable[[WatchedRun], None]
-
-
-def _nothing(_watched: WatchedRun) -> None:
-    """What is asked of a run that only has to be published again."""
 
 
 def watched_by(runs: Iterable[RunSnapshot]) -> str:
@@ -112,6 +103,7 @@ class Monitor:
             jobs=jobs,
             previews=previews,
         )
+        self._waiting = Waiting(self._intake.get)
         self._log_lines = LogLines(self._intake)
         if jobs is not None:
             jobs.call_when_answered(self._intake.rescan)
@@ -120,13 +112,13 @@ class Monitor:
         self._parents: dict[str, str] = {}  # of a run that shares its files, the run that they were found as
         self._known: dict[str, RunFiles] = {}
         self._reading_again = ReadAgain(
-            self._clock, lambda run, stretch: self._ask(_Request(run, lambda found: found.show_stretch(stretch)))
+            self._clock, lambda run, stretch: self._asked.ask(run, lambda found: found.show_stretch(stretch))
         )
         self._snapshots: dict[str, RunSnapshot] = {}
         self._told_read: set[str] = set()  # of which there was a snapshot since their histories were read
         self._engines: dict[str, RunEngine] = {}
         self._on_record = on_record
-        self._requests: queue.SimpleQueue[_Request] = queue.SimpleQueue()
+        self._asked = Asked(self._intake.wake)
         self._attended: frozenset[str] | None = None
         self._pace = Pace()
         self._records = 0
@@ -135,9 +127,11 @@ class Monitor:
         self._stopping = threading.Event()
         self._failure = ""
         self._due_at_s = self._others_at_s = self._beat_at_s = 0.0
+        self._round = Round(PUBLISH_SHARE)
+        self._is_scanned = False
         self._began_s = self._worked_at_s = self._clock.monotonic()
         self._latest = FleetSnapshot((), reading=True, status="looking for runs")
-        self._book = LogbookWatch(self._clock, lambda run: self._ask(_Request(run, _nothing)))
+        self._book = LogbookWatch(self._clock, self._asked.ask)
         self._thread = threading.Thread(target=self._work, name="trainmon-engine", daemon=True)
 
     def start(self) -> None:
@@ -162,7 +156,7 @@ class Monitor:
         """
         if runs != self._attended:
             self._attended = runs
-            self._ask(_Request("", _nothing))
+            self._asked.ask("")
         if any(run.preview for run in self._latest.runs):
             self._intake.read_histories()
 
@@ -170,31 +164,27 @@ class Monitor:
         """See `Intake.written_s`."""
         return self._intake.written_s(path)
 
-    def _ask(self, request: _Request) -> None:
-        self._requests.put(request)
-        self._intake.wake()
-
     def is_alive(self) -> bool:
         """Whether the engine is at work: false when it has hung or failed, so that nothing is judged any more."""
         return not self._failure and self._clock.monotonic() - self._worked_at_s < _ALIVE_S
 
     def acknowledge(self, run: str, episode_id: str) -> None:
         """Marks an episode as seen."""
-        self._ask(_Request(run, lambda watched: watched.engine.acknowledge(episode_id)))
+        self._asked.ask(run, lambda watched: watched.engine.acknowledge(episode_id))
 
     def snooze(self, run: str, episode_id: str, seconds: float) -> None:
         """Silences an episode for `seconds`."""
         until = self._clock.wall() + seconds
-        self._ask(_Request(run, lambda watched: watched.engine.snooze(episode_id, until)))
+        self._asked.ask(run, lambda watched: watched.engine.snooze(episode_id, until))
 
     def request_log(self, run: str, path: str, line_no: int) -> None:
         """Asks the reader for the lines around `line_no`; they come in a later snapshot's `log_context`."""
         lines = self._log_lines.around(path, line_no, _CONTEXT_LINES)
-        lines.add_done_callback(lambda done: self._ask(_Request(run, context_of(done, path, line_no))))
+        lines.add_done_callback(lambda done: self._asked.ask(run, context_of(done, path, line_no)))
 
     def look_closely(self, run: str, first: float, last: float) -> None:
         """Has what was thinned of the steps from `first` to `last` read again; it comes in a later snapshot."""
-        self._ask(_Request(run, partial(self._read_again, run, first, last)))
+        self._asked.ask(run, partial(self._read_again, run, first, last))
 
     def _read_again(self, run: str, first: float, last: float, watched: WatchedRun) -> None:
         again = watched.stretch_to_read(first, last)
@@ -229,32 +219,29 @@ class Monitor:
 
     def _turn(self) -> None:
         """Takes what came, waiting for it until the next snapshot is due."""
-        self._answer_requests()
+        if self._asked.answer(self._runs):
+            self._others_at_s = 0.0  # whatever somebody asked about is looked at
         now = self._clock.monotonic()
         deadline = now + TURN_BUDGET_S
-        timeout_s = max(min(self._next_due_s(), self._beat_at_s) - now, 0.0)
-        while items := self._intake.get(timeout_s):
+        timeout_s = 0.0 if self._round else max(min(self._next_due_s(), self._beat_at_s) - now, 0.0)
+        close = None if self._attended is None else {self._parents.get(name, name) for name in self._attended}
+        is_close = (lambda _: True) if close is None else close.__contains__
+        has_news = False
+        while (item := self._waiting.next(timeout_s, is_close)) is not None:
             timeout_s = 0.0
-            for item in items:
-                KEYS.give()
-                self._take(item)
-            if self._clock.monotonic() >= deadline:
+            KEYS.give()
+            self._take(item)
+            has_news = has_news or (close is not None and item.run_name in close and item.run_name in self._told_read)
+            now = self._clock.monotonic()
+            if now >= deadline or (has_news and now >= self._due_at_s):
                 return
-
-    def _answer_requests(self) -> None:
-        while not self._requests.empty():
-            request = self._requests.get()
-            if request.run in self._runs:
-                request.apply(self._runs[request.run])
-                self._runs[request.run].dirty = True
-                self._others_at_s = 0.0  # somebody asked: whatever it is about, it is looked at
 
     def _next_due_s(self) -> float:
         """When what is new is to be told."""
         if any(run.dirty and self._is_attended(name) for name, run in self._runs.items()):
             return self._due_at_s
         is_dirty = any(run.dirty for run in self._runs.values())
-        return max(self._due_at_s, self._others_at_s) if is_dirty else math.inf
+        return max(self._round.due_s, self._others_at_s) if is_dirty and not self._round else math.inf
 
     def _is_attended(self, name: str) -> bool:
         """Whether news of the run is told at once; so it is until its whole history was told."""
@@ -303,22 +290,23 @@ class Monitor:
     def _publish_when_due(self) -> None:
         began = self._clock.monotonic()
         is_beat = began >= self._beat_at_s
-        if not is_beat and began < self._next_due_s():
-            return
-        if is_beat:
-            self._beat_at_s = began + HEARTBEAT_S
-            self._keep_pace(began)
-            if began - self._began_s > PATIENCE_S:
-                self._intake.read_histories()
-        with_others = began >= self._others_at_s
-        if with_others:
-            self._others_at_s = began + self._pace.interval_s
-        used_s = -thread_time()  # not the time that passes: other threads hold the interpreter meanwhile
-        self._publish(with_others=with_others)
-        used_s += thread_time()
-        is_preview = any(run.previewed for run in self._runs.values())
-        least_s = LOADING_INTERVAL_S if is_preview else PUBLISH_INTERVAL_S
-        self._due_at_s = began + max(least_s, used_s / PUBLISH_SHARE)
+        if is_beat or began >= self._next_due_s():
+            if is_beat:
+                self._beat_at_s = began + HEARTBEAT_S
+                self._keep_pace(began)
+                if began - self._began_s > PATIENCE_S:
+                    self._intake.read_histories()
+            used_s = -thread_time()  # not the time that passes: other threads hold the interpreter meanwhile
+            self._publish()
+            used_s += thread_time()
+            is_preview = any(run.previewed for run in self._runs.values())
+            least_s = LOADING_INTERVAL_S if is_preview else PUBLISH_INTERVAL_S
+            self._due_at_s = began + max(least_s, used_s / PUBLISH_SHARE)
+            if not self._round and began >= max(self._others_at_s, self._round.due_s):
+                self._others_at_s = began + self._pace.interval_s
+                self._round.begin((name for name in self._runs if not self._is_attended(name)), began)
+        if self._round and self._round.go(self._visit) and not self._attended:
+            self._tell_fleet()  # else with the next of what is looked at, or at the next beat
 
     def _keep_pace(self, now_s: float) -> None:
         """Has the readers look as closely at each file as somebody looks at its run."""
@@ -331,22 +319,30 @@ class Monitor:
             run.rejudge_s = min(max(REJUDGE_S, run.judging_s * sharing / JUDGING_SHARE), _LONGEST_REJUDGE_S)
         self._intake.attend(frozenset(self._parents.get(name, name) for name in self._attended), interval_s)
 
-    def _publish(self, *, with_others: bool) -> None:
-        """Publishes a fleet with new snapshots of those runs that say something else now.
-
-        `with_others`: also of runs that nobody looks at closely.
-        """
-        is_scanned = self._intake.is_scanned  # asked first: what the scan found must be among the runs
+    def _publish(self) -> None:
+        """Publishes a fleet with new snapshots of those runs that somebody looks at and that say something else now."""
+        self._is_scanned = self._intake.is_scanned  # asked first: what the scan found must be among the runs
         for files in self._intake.runs:
             self._know(files)
         for name, watched in self._runs.items():
             is_close = self._is_attended(name)
-            is_due = with_others or is_close
-            if (is_due and (watched.dirty or watched.looks_else(closely=is_close))) or name not in self._snapshots:
-                KEYS.give()
-                self._snapshots[name] = self._snapshot(name, watched)
-                if watched.is_read:
-                    self._told_read.add(name)
+            if (is_close and (watched.dirty or watched.looks_else())) or name not in self._snapshots:
+                self._renew(name, watched)
+        self._tell_fleet()
+
+    def _visit(self, name: str) -> None:
+        """Renews the snapshot of a run that nobody looks at closely, if it says something else now."""
+        watched = self._runs[name]
+        if watched.dirty or watched.looks_else(closely=False):
+            self._renew(name, watched)
+
+    def _renew(self, name: str, watched: WatchedRun) -> None:
+        KEYS.give()
+        self._snapshots[name] = self._snapshot(name, watched)
+        if watched.is_read:
+            self._told_read.add(name)
+
+    def _tell_fleet(self) -> None:
         fleet = FleetSnapshot(
             tuple(self._snapshots.values()),
             problems=(
@@ -357,7 +353,7 @@ class Monitor:
             ),
             status=watched_by(self._snapshots.values()) if self._runs else self._intake.discovery.searched,
             taken_at=self._clock.wall(),
-            reading=not is_scanned or not all(run.is_read for run in self._runs.values()),
+            reading=not self._is_scanned or not all(run.is_read for run in self._runs.values()),
         )
         if not fleet.says_as(self._latest):
             self._tell(fleet)

@@ -166,7 +166,7 @@ def test_found_runs_are_listed_before_they_are_read(tmp_path: Path) -> None:
     try:
         assert session.latest().reading
         wait_until(lambda: session._intake.is_scanned)
-        session._publish(with_others=True)
+        session._publish()
         fleet = session.latest()
         assert sorted(run.name for run in fleet.runs) == ["a", "b", "c"]
         assert fleet.reading
