@@ -341,7 +341,8 @@ class TrainmonApp(OpeningApp):
         screen = self.screen
         self._shown_s = self.clock.monotonic()
         if isinstance(screen, MonitorScreen):
-            screen.show(self.fleet)
+            with screen.painting():
+                screen.show(self.fleet)
             if self._live is not None and (names := screen.looked_at()) is not None:
                 if any(run.preview for run in self.fleet.runs):  # told once they stand on the screen
                     screen.call_after_refresh(self._live.attend, names)

@@ -78,14 +78,21 @@ class Look:
 
     def strip(self, line: Line, width: int, bg: str = "") -> Strip:
         """`line` as `width` cells for Textual, on ground `bg` where a span has none of its own."""
-        spans = pad(line, width, bg)
-        if not self.glyphs.braille:
-            spans = [span._replace(text=ascii_cells(span.text)) for span in spans]
-        return Strip([Segment(span.text, self.style(span.fg, span.bg or bg)) for span in spans], width)
+        return self._as_strip(pad(line, width, bg), width, bg)
 
     def strips(self, lines: Iterable[Line], width: int) -> list[Strip]:
         """Each line by `strip`."""
         return [self.strip(line, width) for line in lines]
+
+    def full_strips(self, lines: Iterable[Line], width: int) -> list[Strip]:
+        """The same of lines that are `width` cells wide as they are."""
+        return [self._as_strip(line, width) for line in lines]
+
+    def _as_strip(self, line: Line, width: int, bg: str = "") -> Strip:
+        if not self.glyphs.braille:
+            line = [span._replace(text=ascii_cells(span.text)) for span in line]
+        style = self.style
+        return Strip([Segment(text, style(fg, ground or bg)) for text, fg, ground in line], width)
 
 
 class AsciiFilter(LineFilter):

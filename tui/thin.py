@@ -23,6 +23,7 @@ from textual.widget import Widget
 
 from trainmon.tui.widgets.flat import FlatWidget
 
+_ALIKE = 24  # cells
 _GROUNDS = (Horizontal, Vertical)  # of which nothing is seen where they are filled
 
 
@@ -144,17 +145,17 @@ class ThinCompositor(Compositor):
         lines = Region(0, dirty.y - region.y, region.width, dirty.height)
         for y, strip in zip(dirty.line_range, widget.render_lines(lines), strict=False):
             before = self._written.get((region.x, y))
+            whole = (0, region.width)
             if before is None or before[0] != region.right:
-                first, end = dirty.x - region.x, dirty.right - region.x
-                is_known = (first, end) == (0, region.width)  # else what stands beside these cells may be older
+                stretches = [(dirty.x - region.x, dirty.right - region.x)]
+                is_known = stretches == [whole]  # else what stands beside these cells may be older
             else:
-                first, end = differing(before[1], strip)
+                stretches = differing(before[1], strip)
                 is_known = True
             if is_known:
                 self._written[region.x, y] = (region.right, strip)
-            if first < end:
-                piece = strip if (first, end) == (0, region.width) else strip.crop(first, end)
-                pieces.append((region.x + first, y, piece))
+            for first, end in stretches:
+                pieces.append((region.x + first, y, strip if (first, end) == whole else strip.crop(first, end)))
         return pieces
 
 
@@ -163,31 +164,34 @@ def draw_now(screen: Screen[object]) -> None:
     screen._on_timer_update()
 
 
-def differing(before: Strip, now: Strip) -> tuple[int, int]:
-    """The (first, end) cells from the first segment that differs to the last; (0, 0) where none does.
+def differing(before: Strip, now: Strip) -> list[tuple[int, int]]:
+    """The (first, end) cells of the stretches in which the segments differ; what is alike between two is written along
+    where that is less than another move of the cursor with the style that follows.
 
     >>> from rich.segment import Segment
-    >>> one, two = (Strip([Segment("ab"), Segment(text), Segment("e")]) for text in ("cd", "xy"))
+    >>> one, two = (Strip([Segment("ab"), Segment(text), Segment("e" * 99), Segment(text)]) for text in ("cd", "xy"))
     >>> differing(one, two), differing(one, one)
-    ((2, 4), (0, 0))
+    ([(2, 4), (103, 105)], [])
     """
     if before is now:
-        return 0, 0
-    old, new = list(before), list(now)
-    head = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        head += 1
-    if head == len(old) == len(new):
-        return 0, 0
+        return []
     if before.cell_length != now.cell_length:
-        return 0, now.cell_length
-    tail = 0
-    for one, other in zip(reversed(old[head:]), reversed(new[head:]), strict=False):
-        if one != other:
-            break
-        tail += 1
-    first = sum(segment.cell_length for segment in new[:head])
-    end = now.cell_length - sum(segment.cell_length for segment in new[len(new) - tail :])
-    return first, end
+        return [(0, now.cell_length)]
+    found: list[tuple[int, int]] = []
+    old, new = iter(before), iter(now)
+    at = 0
+    for one, other in zip(old, new, strict=False):
+        first, at = at, at + one.cell_length
+        if one == other:
+            continue
+        end = first + other.cell_length
+        while at != end:  # until both have a segment that begins here
+            if at < end:
+                at += next(old).cell_length
+            else:
+                end += next(new).cell_length
+        if found and first - found[-1][1] < _ALIKE:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((first, end))
+    return found

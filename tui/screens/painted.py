@@ -7,6 +7,9 @@ draws again. All of that stands between a key and its answer.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from textual import messages
 from textual.await_remove import AwaitRemove
 from textual.geometry import Region, Size
@@ -27,6 +30,7 @@ class PaintedScreen(Screen[None]):
         self._compositor = ThinCompositor()
         self._gathers = self._is_held = False
         self._wants_layout = self._is_painted = False
+        self.is_painting = False  # what a part asks for is drawn in a moment: it need not be woken for it
 
     @property
     def is_current(self) -> bool:
@@ -58,9 +62,29 @@ class PaintedScreen(Screen[None]):
         """See `Widget`, which has the screen in front laid out and drawn anew when another one goes."""
         return self.app._prune(self)
 
+    @property
+    def is_built(self) -> bool:
+        """Whether its parts stand."""
+        return True
+
+    @property
+    def _can_paint(self) -> bool:
+        return self.is_attached and not self.app._batch_count and self.app.screen_stack[-1] is self
+
+    @contextmanager
+    def painting(self) -> Iterator[None]:
+        """What the parts ask for meanwhile is drawn at the end, before anything else happens, once they all stand."""
+        self.is_painting = self.is_built and self._can_paint
+        try:
+            yield
+        finally:
+            is_painting, self.is_painting = self.is_painting, False
+        if is_painting:
+            self.paint()
+
     def paint(self, *, whole: bool = False) -> None:
         """Draws what the parts have asked for, all of it if `whole`, before anything else happens."""
-        if not self.is_attached or self.app._batch_count or self.app.screen_stack[-1] is not self:
+        if not self._can_paint:
             return
         self._gather()
         size = self.app.size

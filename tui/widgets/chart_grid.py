@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from rich.segment import Segment
@@ -57,8 +57,19 @@ def _outline(chart: Chart) -> Hashable:
     return (chart.title, chart.number, chart.unit, chart.x_name, chart.shades, chart.ticks, curves, looks, points)
 
 
-def _are_beside(one: Region, other: Region) -> bool:
-    return one.y == other.y and one.height == other.height and other.x - one.right in (0, 1)
+def _stretches(rows: Iterable[int]) -> list[tuple[int, int]]:
+    """(first, how many) of rows that follow each other.
+
+    >>> _stretches({4, 1, 2})
+    [(1, 2), (4, 1)]
+    """
+    found: list[tuple[int, int]] = []
+    for row in sorted(rows):
+        if found and row == sum(found[-1]):
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((row, 1))
+    return found
 
 
 class ChartGrid(FlatWidget, can_focus=True):
@@ -199,20 +210,15 @@ class ChartGrid(FlatWidget, can_focus=True):
             self._plan, self._blocks = plan, {}
             self.refresh()
         at = self.current
-        changed: list[Region] = []
+        changed: set[int] = set()  # lines: each is drawn once for all charts on it
         for place, chart in self._places:
             rows = self._draw_block(place, self._viewed(chart, whole), chosen=self.has_focus and chart is at)
-            if not rows:
-                continue
-            region = Region(place.x, place.y, place.width, rows)
-            if changed and _are_beside(changed[-1], region):  # a line is drawn once for all charts on it
-                region = region.union(changed.pop())
-            changed.append(region)
+            changed.update(place.y + row for row in rows)
         if strips != self._foot:
             self._foot = strips
-            changed.append(Region(0, height - len(foot), width, len(foot)))
+            changed.update(range(height - len(foot), height))
         if changed:
-            self.refresh(*changed)
+            self.refresh(*(Region(0, y, width, rows) for y, rows in _stretches(changed)))
 
     def _min_height(self, height: int) -> int:
         return 6 if height >= _ROOMY else 8
@@ -282,14 +288,14 @@ class ChartGrid(FlatWidget, can_focus=True):
             lines.append([*head, Span(fit(f"{one.title}: {reason}", width - 4, glyphs.ellipsis), "muted")])
         return lines
 
-    def _draw_block(self, place: Place, chart: Chart, chosen: bool) -> int:
-        """How many lines of the chart, from its title on, are others now."""
+    def _draw_block(self, place: Place, chart: Chart, chosen: bool) -> list[int]:
+        """Which lines of the chart, counted from its title on, are others now."""
         look = look_of(self)
         chosen = chosen and not self.enlarged
         key = (chart.key, chart.value, chart.change, chosen, look.dark, look.glyphs.braille)
         known = self._blocks.get(place)
         if known is not None and known.key == key:
-            return 0
+            return []
         now_s, outline = clock_of(self).monotonic(), (_outline(chart), key[3:])
         values = sum(curve.x.size for curve in chart.curves)
         grown = values - known.values if known is not None else values
@@ -299,13 +305,14 @@ class ChartGrid(FlatWidget, can_focus=True):
             and 0 <= grown * 2 * place.width < known.values
             and 0.0 <= now_s - known.drawn_s < _PLOT_S
         ):
-            return int(self._draw_title(known, chart, place))
+            return [0] if self._draw_title(known, chart, place) else []
         lines = draw_chart(chart, place.width, place.height, look.glyphs)
-        strips = look.strips(lines, place.width)
+        strips = look.full_strips(lines, place.width)
         if chosen:
             strips[0] = look.strip(lines[0], place.width, "cursor")
         self._blocks[place] = _Block(key, strips, outline, values, now_s, lines[0], chosen)
-        return place.height
+        before = known.strips if known is not None else []
+        return [row for row, strip in enumerate(strips) if row >= len(before) or strip != before[row]]
 
     def _draw_title(self, known: _Block, chart: Chart, place: Place) -> bool:
         """The value alone: what came since is less than half a dot of the curve."""

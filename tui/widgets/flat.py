@@ -6,6 +6,7 @@ from typing import Protocol, cast
 
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -35,6 +36,12 @@ class FlatWidget(Widget):
     def size(self) -> Size:
         """See `Widget`; looked up once for all lines that are drawn together."""
         return super().size if self._drawn_size is None else self._drawn_size
+
+    def check_idle(self) -> None:
+        """See its base; not where the screen draws this part in a moment anyway."""
+        screen = next((node for node in self.ancestors if isinstance(node, Screen)), None)
+        if not getattr(screen, "is_painting", False):
+            super().check_idle()
 
     def on_resize(self) -> None:
         """Subclasses that keep what they have drawn draw it anew where it does not fit any more."""

@@ -95,19 +95,18 @@ class TriagePane(LineList):
         self.detail_shown = True
         self._run: Hashable = None
         self._chosen = False
+        self._worded: list[Line] = []
+        self._worded_for: Hashable = None
 
     def show(self, steps: tuple[TriageStep, ...], run: Hashable, extra: list[Line] | None = None) -> None:
         """The cursor is on the step that explains the run until it is moved. `extra` stands under the detail."""
-        if extra is not None and extra != self.extra:
+        if extra is not None:
             self.extra = extra
-            self._drawn = []
         if run != self._run:
             self._run, self._chosen = run, False
         if not self._chosen:
             self.cursor = next((i for i, step in enumerate(steps) if step.explains), 0)
-        if steps != self.steps:
-            self.steps = steps
-            self._drawn = []
+        self.steps = steps
         self.redraw()
 
     def move_to(self, index: int) -> None:
@@ -132,7 +131,8 @@ class TriagePane(LineList):
 
     def row_key(self, index: int) -> Hashable:
         """What a row shows."""
-        return self.steps[index]
+        step = self.steps[index]
+        return (step.id, step.title, step.verdict, step.what, step.explains)
 
     def row(self, index: int, width: int, at_cursor: bool) -> Line:
         """One step."""
@@ -152,22 +152,29 @@ class TriagePane(LineList):
         ]
 
     def _identity_at(self, y: int) -> Hashable:
-        index = self.top + y
-        return ("detail", y, self.cursor, self.detail_shown) if index >= self.count else super()._identity_at(y)
+        line = self._detail_at(y + 1)
+        return super()._identity_at(y) if line is None else ("detail", *line)
 
     def render_line(self, y: int) -> Strip:
         """Rows, then the detail."""
-        width = self.size.width
-        below = y - 1 - self.count - 1
+        line = self._detail_at(y)
+        return super().render_line(y) if line is None else look_of(self).strip([Span(" "), *line], self.size.width)
+
+    def _detail_at(self, y: int) -> Line | None:
+        """What of the detail stands in line `y` of the pane; None where a row or the title does, or nothing yet."""
+        below = y - 1 - self.count - 1  # under the title, the rows and an empty line
         if below < 0 or self.current is None:
-            return super().render_line(y)
-        room = self.size.height - 1 - self.count - 1
-        lines = step_detail(self.current, width - 2) if self.detail_shown else []
-        if len(lines) > room:
-            lines = short_detail(self.current, width - 2, room, look_of(self).glyphs.ellipsis)
-        lines += self.extra
-        line = lines[below] if below < len(lines) else []
-        return look_of(self).strip([Span(" "), *line], width)
+            return None
+        width, room = self.size.width - 2, self.size.height - 1 - self.count - 1
+        wanted = (self.current, width, room, self.detail_shown)
+        if wanted != self._worded_for:
+            self._worded_for, self._worded = wanted, step_detail(self.current, width) if self.detail_shown else []
+            if len(self._worded) > room:
+                self._worded = short_detail(self.current, width, room, look_of(self).glyphs.ellipsis)
+        place = below - len(self._worded)
+        if place < 0:
+            return self._worded[below]
+        return self.extra[place] if place < len(self.extra) else []
 
 
 _SHORT = {"gradients": "grad", "step_time": "time", "memory": "mem"}
