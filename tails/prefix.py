@@ -118,6 +118,11 @@ _HOST = lazy(
     r"|\d{1,9}(?:\s{2,20}-?\d| +[A-Za-z]\w{0,30}=)))"
     r"|(?>[A-Za-z][\w.-]*\[\d+(?:[-,]\d+)+\][\w.-]*): "  # clush -b: gpu[01-04]:
 )
+# A container's or an actor's label, behind which a launcher writes those of its hosts.
+_WRAPPER = lazy(
+    r"(?:\[pod/[\w./-]+\]|\(\w[\w:.]* pid=\d+(?:, ip=[\d.]+)?\)|(?!step|iter|epoch)[a-z][\w.]*(?:-[\w.]+)*-\d+ +\|)\s+",
+    re.IGNORECASE,
+)
 # Behind an outer stamp (``srun -l | ts``, ``pdsh | ts``): the task's number, or its host before a line's beginning.
 _LABEL = lazy(
     r"\s{1,4}(?:(?P<task>\d{1,5}): (?!\d+(?:\.\d+)?\s*$)"
@@ -218,6 +223,11 @@ def read_prefix(text: str) -> Prefix:
                 if not (begun or rank) and (match := _LABEL.match(text, at)) is not None:
                     rank, at, is_bare = match["task"] or "", match.end(), match["task"] is not None
         begun = True
+    if at and kind is TimeKind.NONE and not rank and (match := _WRAPPER.match(text)) is not None:
+        words = match.end()
+        if _HOST.match(text, words) is not None:  # kubectl logs of a launcher that runs pdsh
+            inner = read_prefix(text[words:])
+            return replace(inner, at=words + inner.at)
     if at:
         match = _LOGGER.match(text, at + (len(text[at:]) - len(text[at:].lstrip()) if at < len(text) else 0))
         if match is not None:

@@ -233,3 +233,14 @@ def test_a_stamped_bar_with_commas_is_no_table() -> None:
     )
     assert isinstance(detect(text.encode(), "train.log"), Stdout)
     assert values(read(text), "loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
+
+
+@pytest.mark.parametrize("outer", ["[pod/launcher/main] ", "(Launcher pid=2211, ip=10.0.0.1) ", "trainer-1  | "])
+def test_a_host_behind_a_containers_label(outer: str) -> None:
+    form = (
+        "worker-1: [2025-03-14 09:26:{at:02d},123] [INFO] [logging.py:96:log_dist] [Rank 0] step={at}, skipped=0\n"
+        "worker-1: step: {at}, train loss: {loss:.4f}\n"
+    )
+    text = "".join(form.format(at=at, loss=loss) for at, loss in enumerate(LOSSES, 1))
+    behind = "".join(outer + line for line in text.splitlines(keepends=True))
+    assert values(read(behind), "train loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
