@@ -27,6 +27,7 @@ _NOT_RUNS = frozenset((*TYPE_KEYS, *SPLIT_KEYS))
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def plain(key: str) -> str:
     """The last part of a key in small letters, its words joined by ``_``.
 

@@ -150,22 +150,26 @@ class StructPlan:
                 raise msgspec.ValidationError("a number where text was")
         return records, True
 
-    def table(self, records: list[Any]) -> tuple[FloatArray, dict[int, MarkArray]]:
-        """(keys, n) the values of records of a plain plan, NaN where a key is absent; and the marks (n,) of the
-        columns in which something that is no number was logged, by place."""
+    def packed(self, records: list[Any]) -> bytes | None:
+        """The values of records of a plain plan for `table`; None where one is no number."""
         try:
-            packed = b"".join(starmap(self._pack, map(astuple, records)))  # half of what numpy takes for it
+            return b"".join(starmap(self._pack, map(astuple, records)))  # half of what numpy takes for it
         except struct.error:
-            return self._odd_table(records)
+            return None
+
+    def table(self, packed: bytes) -> tuple[FloatArray, dict[int, MarkArray]]:
+        """(keys, n) the values of packed records, NaN where a key is absent; and the marks (n,) of the columns in which
+        something that is no number was logged, by place."""
         table = np.frombuffer(packed, np.float64).reshape(-1, len(self.number_keys)).T
         odd: dict[int, MarkArray] = {}
-        if np.isinf(table).any():
-            for place in np.flatnonzero(np.isinf(table).any(axis=1)).tolist():
-                odd[place] = _marks(table[place].tolist(), np.isinf(table[place]))
+        infinite = np.isinf(table)
+        if infinite.any():
+            for place in np.flatnonzero(infinite.any(axis=1)).tolist():
+                odd[place] = _marks(table[place].tolist(), infinite[place])
                 odd[place][np.isnan(table[place])] = Mark.ABSENT  # no NaN is JSON
         return np.ascontiguousarray(table), odd
 
-    def _odd_table(self, records: list[Any]) -> tuple[FloatArray, dict[int, MarkArray]]:
+    def odd_table(self, records: list[Any]) -> tuple[FloatArray, dict[int, MarkArray]]:
         """The same of records with nulls, or with strings that are numbers."""
         table = np.ascontiguousarray(_odd_rows(records, len(self.number_keys)).T)
         are_finite = np.isfinite(table)
