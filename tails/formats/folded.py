@@ -103,6 +103,10 @@ class Folds:
             return False
         if self._column >= 0:
             blanks = _blanks(line.text)
+            first = self._lines[0].prefix
+            is_outer = 0 < line.prefix.at <= first.at - _FEWEST_BLANKS and line.prefix.rank == first.rank
+            if is_outer and blanks >= _FEWEST_BLANKS:
+                return abs(line.prefix.at + blanks - self._column) <= 1  # behind a launcher's label or a time
             if line.prefix.at:  # a separator that begins the line is no prefix
                 is_bare = line.prefix.time is None and not line.prefix.rank
                 return is_bare and 0 < line.prefix.at - self._column <= 2

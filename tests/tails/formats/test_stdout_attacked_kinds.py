@@ -244,3 +244,15 @@ def test_a_host_behind_a_containers_label(outer: str) -> None:
     text = "".join(form.format(at=at, loss=loss) for at, loss in enumerate(LOSSES, 1))
     behind = "".join(outer + line for line in text.splitlines(keepends=True))
     assert values(read(behind), "train loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
+
+
+@pytest.mark.parametrize("outer", ["", "0: ", "[rank0]: ", "2025-03-14T09:26:54.1234567Z ", "worker-1: "])
+def test_a_record_that_richs_console_folds_behind_another_label(outer: str) -> None:
+    lines: list[str] = []
+    for at, loss in enumerate(LOSSES, 1):
+        stamp = f"[09:26:{at:02d}]" if at % 2 else " " * 10  # rich leaves a stamp out that is the same as above
+        lines.append(f"{stamp} INFO     Step {at}/1000 | Loss: {loss} | LR: 3.00e-05 |        trainer.py:211")
+        lines.append(f"{'':20}Grad: 1.5 | Tok/s: 12034")
+    parsed = read("".join(f"{outer}{line}\n" for line in lines))
+    assert values(parsed, "Loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
+    assert values(parsed, "Grad") == [(float(at), 1.5) for at in range(1, 5)]
