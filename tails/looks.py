@@ -202,6 +202,9 @@ _JSON_COLUMN = lazy(  # a column or a series of its own: {"lm loss": {"values": 
     rb'|"steps"\s{0,9}:\s{0,9}\[\s{0,40}\d|"system\.gpu[^"\n]{0,80}"\s{0,9}:\s{0,9}\d',
     re.IGNORECASE,
 )
+_JSON_TRIPLES = lazy(  # TensorBoard's export of one chart: [[time, step, value], ...]
+    rb"\s*\[\s*(?:\[\s*1\d{9}(?:\.\d{1,20})?\s*,\s*\d{1,12}\s*,\s*[-\dN][\w.+-]{0,40}\s*\]\s*,?\s*){2}"
+)
 _JSON_OTHER = lazy(
     rb'"[^"\n]{0,80}(?:reward|accuracy|_acc|learning_rate|\blr\b|kl)[^"\n]{0,60}"\s{0,9}:\s{0,9}[-\d]', re.I
 )
@@ -223,8 +226,15 @@ _BARE_ROWS = lazy(
     rb"|\d{4}-\d\d-\d\d[ T][\d:.]{1,20}[ \w:+-]{0,8})," + _NUMBER + rb"[^\s,]{0,40}\r?\n){3}",
     re.IGNORECASE,
 )
-_SQL_TABLE = lazy(rb"CREATE TABLE (?=[^;]{0,900}\bstep\b)[^;]{0,900}(?:metrics?\b|loss)", re.IGNORECASE)
+_SQL_TABLE = lazy(
+    rb"CREATE TABLE (?=[^;]{0,900}\bstep\b)(?:[^;]{0,900}(?:metrics?\b|loss)"
+    rb"|(?=[^;]{0,900}\bvalue\b)[^;]{0,900}\b(?:name|key|tag)\b)",
+    re.IGNORECASE,
+)
 _SCHEMA_BYTES = 1 << 20  # within which the pages of a new database's schema lie
+_MARKDOWN = lazy(  # the header of a table between bars, and the line of dashes below it
+    rb"(?im)^\|[^\n]{0,200}\b(?:step|iter|iteration|epoch)\b[^\n]{0,300}\bloss\b[^\n]{0,300}\|\r?\n\|[-:| ]{3,400}\|"
+)
 _MARKS = (b":::MLLOG", b'"type": "LogFloats"')  # of MLPerf, of Neptune's queue
 _TABLE_METRIC = lazy(
     rb"loss|reward|perplexity|ppl|grad_norm|accuracy|learning_rate|return|bpb|(?<![a-z])lr(?![a-z])", re.IGNORECASE
@@ -290,7 +300,7 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
         return _BARE_ROWS.match(text) is not None or _TABLE_STEP.search(text.partition(b"\n")[0].strip()) is not None
     if any(mark in text for mark in _MARKS) or _BARE_ROWS.match(text) is not None:
         return True
-    if _is_table(text) or _is_aligned(text):
+    if _is_table(text) or _is_aligned(text) or _MARKDOWN.search(text) is not None:
         return True
     strong = _STRONG.search(text)
     if strong is not None and (_WEAK.search(text) or _STRONG.search(text, strong.end())):
@@ -301,7 +311,7 @@ def shows_training(head: bytes, doubt: Doubt) -> bool:
 def _json_shows(text: bytes) -> bool:
     if not text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         return shows_training(text, Doubt.NUMBERS)
-    if _JSON_COLUMN.search(text) is not None:
+    if _JSON_COLUMN.search(text) is not None or _JSON_TRIPLES.match(text) is not None:
         return True
     if _JSON_HINT.search(text) is None:
         return False

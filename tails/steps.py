@@ -36,6 +36,7 @@ _BY_RANK: tuple[tuple[str, ...], ...] = (
     (
         *("step", "steps", "current_step", "current_steps", "cur_step", "train_step", "training_step", "train_steps"),
         *("trainstep", "step_number", "step_num", "step_idx", "step_id", "step_i", "nstep", "stepnum", "step_count"),
+        *("steps_completed", "completed_steps"),
     ),
     (
         *("iteration", "iter", "iters", "iterations", "it", "itr", "iteration_number", "iter_num", "iter_no"),

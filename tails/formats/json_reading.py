@@ -15,7 +15,7 @@ from trainmon.tails.formats.at_the_end import done_by_count
 from trainmon.tails.formats.bulk import Bulk
 from trainmon.tails.formats.cells import as_float
 from trainmon.tails.formats.config_facts import config_facts, looks_like_config
-from trainmon.tails.formats.csv_header import losses_by_file
+from trainmon.tails.formats.csv_header import losses_by_file, metric_of_file
 from trainmon.tails.formats.json_shapes import (
     Series,
     column_of,
@@ -219,7 +219,8 @@ class Reading:
         rows = [item for item in value if isinstance(item, list) and len(item) == 3]
         if rows and len(rows) == len(value):
             times, steps, values = (list(column) for column in zip(*rows, strict=True))
-            self._read_series([Series("Value", values, column_of(steps)[0].tolist(), times)], "")
+            name = metric_of_file(self.source) or "Value"
+            self._read_series([Series(name, values, column_of(steps)[0].tolist(), times)], "")
 
     def _read_series(self, series: list[Series], prefix: str) -> None:
         named = losses_by_file([one.name for one in series], self.source)

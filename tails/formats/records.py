@@ -173,7 +173,10 @@ class RecordReader:
             return False
         own_texts = {key: text for key, text in texts.items() if key in record}
         # Of a record in long form, other words tell what was measured.
-        row = (values, own_texts if named is None else {key: own_texts[key] for key in own_texts if names_run(key)})
+        row = (values, own_texts)
+        if named is not None:
+            runs = {key: value for key, value in cells[0].items() if names_run(key)}
+            row = (values | runs, {key: own_texts[key] for key in own_texts if names_run(key)})
         if not self._enter_run_of(row, offset, line_no, following, final=final):
             return False
         if self.split.newest >= 0:

@@ -138,8 +138,13 @@ def test_damage_is_told_and_never_raised(path: Path, store: sqlite3.Connection) 
 
 
 def test_only_databases_with_metrics_by_step_are_found(tmp_path: Path) -> None:
-    for name, table in (("trackio.db", TRACKIO), ("cookies.sqlite", "CREATE TABLE cookies (id INTEGER, value TEXT)")):
+    tables = {
+        "cookies.sqlite": "CREATE TABLE cookies (id INTEGER, name TEXT, value TEXT)",
+        "home.sqlite3": "CREATE TABLE log (run_id INTEGER, step INTEGER, name TEXT, value REAL)",
+        "trackio.db": TRACKIO,
+    }
+    for name, table in tables.items():
         with closing(sqlite3.connect(tmp_path / name)) as store:
             store.execute(table)
-    [run] = discover([], tmp_path).runs
-    assert [file.path.name for file in run.files] == ["trackio.db"]
+    found = {file.path.name for run in discover([], tmp_path).runs for file in run.files}
+    assert found == {"home.sqlite3", "trackio.db"}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.tails.formats.stdout_reading import read as read_text
-from tests.tails.formats.structured import column, read_lines, steps
+from tests.tails.formats.structured import by_run, column, marks, read_lines, steps
+from trainmon.tails.discover import discover
 from trainmon.tails.formats.csv_table import CsvTable
 from trainmon.tails.formats.json_document import JsonDocument
 from trainmon.tails.formats.jsonl import JsonLines
@@ -97,3 +99,65 @@ def test_neptunes_queue_on_disk(cuts: list[int]) -> None:
     parsed = jsonl(rows, cuts)
     assert column(parsed, "train/loss") == [2.5 + step for step in range(20)]
     assert steps(parsed) == list(range(20))
+
+
+def test_telemetry_with_the_step_among_its_attributes() -> None:
+    def exported(step: int) -> dict[str, object]:
+        point = {
+            "asDouble": 2.5 + step,
+            "timeUnixNano": str(1_736_935_200_000_000_000 + step * 10**9),
+            "attributes": [{"key": "step", "value": {"intValue": str(step)}}],
+        }
+        metrics = [{"name": "train.loss", "gauge": {"dataPoints": [point]}}, {"name": "x", "histogram": {}}]
+        return {"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}
+
+    parsed = jsonl([exported(step) for step in range(1, 21)])
+    assert (steps(parsed), column(parsed, "train.loss")) == (list(range(1, 21)), [2.5 + s for s in range(1, 21)])
+    assert parsed.blocks[0].times[1] - parsed.blocks[0].times[0] == 1.0
+
+
+@pytest.mark.parametrize("cuts", [[], [40]])
+def test_a_buffer_of_steps_a_line(cuts: list[int]) -> None:
+    rows: list[dict[str, object]] = [
+        {"step": [at, at + 1, at + 2], "loss": [2.5, None, 2.25], "lr": [1e-4] * 3} for at in range(0, 30, 3)
+    ]
+    parsed = jsonl(rows, cuts)
+    assert steps(parsed) == list(range(30))
+    assert marks(parsed, "loss")[:3] == ["NUMBER", "NULL", "NUMBER"]
+
+
+@pytest.mark.parametrize("row", [{"step": [3, 3], "loss": [1, 2]}, {"load": [1, 2], "loss": [3, 4]}])
+def test_lists_without_rising_steps_are_no_buffer(row: dict[str, object]) -> None:
+    assert len(jsonl([row, row]).blocks[0]) == 2
+
+
+def test_runs_of_numbers_in_long_form() -> None:
+    rows: list[dict[str, object]] = [
+        {"run_id": run, "step": step, "name": name, "value": 2.5 + run}
+        for step in range(1, 31)
+        for run in (1, 2)
+        for name in ("loss", "lr")
+    ]
+    assert [column(parsed, "loss") for parsed in by_run(jsonl(rows)).values()] == [[3.5] * 30, [4.5] * 30]
+
+
+def test_tensorboards_export_of_a_chart_is_called_by_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "run_train-tag-loss.json"
+    path.write_text(json.dumps([[1.7e9 + step + 0.5, step, 2.5] for step in range(1, 31)]))
+    [run] = discover([], tmp_path).runs
+    assert [file.path.name for file in run.files] == [path.name]
+    parsed = JsonDocument(path.name).parse(path.read_bytes())
+    assert (steps(parsed), column(parsed, "loss")) == (list(range(1, 31)), [2.5] * 30)
+
+
+def test_steps_that_were_completed_are_the_step() -> None:
+    parsed = jsonl([{"trial_id": 7, "steps_completed": 10 * at, "avg_metrics": {"loss": 2.5}} for at in range(1, 21)])
+    assert steps(parsed) == [10 * at for at in range(1, 21)]
+
+
+def test_a_table_between_bars_in_a_text_file_is_found(tmp_path: Path) -> None:
+    rows = "".join(f"| {step} | 2.5 | 1e-4 |\n" for step in range(1, 31))
+    (tmp_path / "log.txt").write_text("# Training\n\n| step | loss | lr |\n|-----:|:----|---|\n" + rows)
+    (tmp_path / "notes.txt").write_text("# Tables\n\n| model | size |\n|---|---|\n| a | 7B |\n")
+    [run] = discover([], tmp_path).runs
+    assert [file.path.name for file in run.files] == ["log.txt"]
