@@ -17,6 +17,7 @@ from trainmon.tails.formats.measured import counted, in_unit, may_be_measured, m
 from trainmon.tails.formats.numbers import c_runtime_number
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.samples import scores_of
+from trainmon.tails.steps import WEAK_RANK, step_rank
 
 LIST_LIMIT = 512
 KEY_LIMIT = 20_000
@@ -29,6 +30,9 @@ _NUMERIC = lazy(
 )
 _THOUSANDS = lazy(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _TEXT_LIMIT = 500
+_PLACE = lazy(r"\s*(\d{1,12})\s*/\s*(\d{1,12})\s*")
+_PLACE_LIMIT = 60
+_TOTAL = "total_steps"
 
 
 def number_in(text: str) -> float | None:
@@ -87,6 +91,18 @@ def _with_unit(key: str, unit: str) -> str:
     return key if not unit or key.lower().endswith(f"_{unit.lower()}") else f"{key} ({unit})"
 
 
+def _place_of(key: str, text: str) -> tuple[float, float] | None:
+    """The step and how many there will be, of a step that is told as ``12/300``; None for anything else.
+
+    >>> _place_of("step", " 12/ 300"), _place_of("epoch", "1/3"), _place_of("step", "3/2")
+    ((12.0, 300.0), None, None)
+    """
+    if len(text) > _PLACE_LIMIT or (match := _PLACE.fullmatch(text)) is None:
+        return None
+    rank, step, total = step_rank(key), float(match[1]), float(match[2])
+    return (step, total) if rank is not None and rank < WEAK_RANK and step <= total else None
+
+
 class Kind(Enum):
     """What the first value of a key was: a null alone does not say."""
 
@@ -138,6 +154,9 @@ class KeyTable:
         told = measured(value) if is_open and isinstance(value, str) else None
         if told is None and is_open and isinstance(value, str) and (count := counted(key, value)) is not None:
             told = count, ""
+        if told is None and is_open and isinstance(value, str) and (place := _place_of(key, value)) is not None:
+            told = place[0], ""
+            put(_TOTAL, place[1])
         if told is None:
             self._settle(key, kind, Kind.TEXT)
             return False

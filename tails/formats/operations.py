@@ -93,9 +93,11 @@ def _points(resources: list[Any]) -> Iterator[dict[str, Any]]:
     scopes = [scope for resource in _dicts(resources) for scope in _dicts(resource.get("scopeMetrics"))]
     for metric in (metric for scope in scopes for metric in _dicts(scope.get("metrics"))):
         name = metric.get("name")
-        told = next((metric[kind] for kind in ("gauge", "sum") if isinstance(metric.get(kind), dict)), {})
-        for point in _dicts(told.get("dataPoints")) if isinstance(name, str) else ():
-            row = {name: point.get("asDouble", point.get("asInt"))}
+        told: dict[str, Any] = next(
+            (metric[kind] for kind in ("gauge", "sum") if isinstance(metric.get(kind), dict)), {}
+        )
+        for point in _dicts(told.get("dataPoints")) if name else ():
+            row: dict[str, Any] = {str(name): point.get("asDouble", point.get("asInt"))}
             for attribute in _dicts(point.get("attributes")):
                 key, value = attribute.get("key"), attribute.get("value")
                 if isinstance(key, str) and isinstance(value, dict) and step_rank(key) is not None:

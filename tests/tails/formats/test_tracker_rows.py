@@ -161,3 +161,11 @@ def test_a_table_between_bars_in_a_text_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("# Tables\n\n| model | size |\n|---|---|\n| a | 7B |\n")
     [run] = discover([], tmp_path).runs
     assert [file.path.name for file in run.files] == ["log.txt"]
+
+
+@pytest.mark.parametrize("form", ["{}/300", "{:>8}/     300"])
+def test_a_step_told_with_the_number_there_will_be(form: str) -> None:
+    rows: list[dict[str, object]] = [{"iteration": form.format(step), "loss": 2.5} for step in range(1, 31)]
+    parsed = jsonl(rows)
+    assert steps(parsed) == list(range(1, 31))
+    assert ("total_steps", 300.0) in {(fact.key, fact.value) for fact in parsed.facts}
