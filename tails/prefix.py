@@ -114,7 +114,7 @@ _WORKER = lazy(r"(?:gpu|worker|proc|process|device|npu|trainer|task|node|host)[-
 _HOST = lazy(
     r"(?!slurmstepd-|E[A-Z0-9]\d{4}: |[\w.]{1,200}(?:Error|Exception): )"
     r"(?=[\w.-]*\d)(?=.[\w.]*[-\d])(?>[A-Za-z\d][\w.-]*): "
-    r"(?:(?![-+\d.])|(?=\d{2,4}[-/]\d\d[-/]\d{2,4}[T ]\d\d:|\d\d:\d\d:\d\d\b"
+    r"(?:(?![-+\d.])|(?=-{3}|\d{2,4}[-/]\d\d[-/]\d{2,4}[T ]\d\d:|\d\d:\d\d:\d\d\b"
     r"|\d{1,9}(?:\s{2,20}-?\d| +[A-Za-z]\w{0,30}=)))"
     r"|(?>[A-Za-z][\w.-]*\[\d+(?:[-,]\d+)+\][\w.-]*): "  # clush -b: gpu[01-04]:
 )

@@ -99,7 +99,7 @@ class Boxed(Dialect):
         if len(text) <= _LONGEST_ROW:
             bare = _BARE_ROW.fullmatch(text) if self._is_bare else None
             match = bare or _PANEL_ROW.fullmatch(text) or _ROW.fullmatch(text)
-        if match is None and self._beside < _OF_OTHERS and METRIC.search(text) is None:
+        if match is None and not self._is_ruled and self._beside < _OF_OTHERS and METRIC.search(text) is None:
             self._beside += 1
             self._look_for_step(line, sink)
             return False

@@ -132,6 +132,7 @@ def fields_of(pairs: list[Pair], others: list[tuple[int, int]]) -> list[tuple[st
             average = f"{pair.name} avg"
             is_average = (
                 not _OF_CAPACITY.search(pair.key)
+                and not _AMOUNT.fullmatch(pair.name)
                 and bool(pair.name)
                 and not pair.prose
                 and average not in seen

@@ -44,7 +44,7 @@ class Numbered(Dialect):
         match = _NUMBER.match(line.text)
         if match is not None:
             number, words = float(match[1]), replace(line, text=line.text[match.end() :], _scan=None)
-        elif line.prefix.is_bare:
+        elif line.prefix.is_bare and not sink.is_telling:  # a row of a box
             number, words = float(line.prefix.rank), line
         else:
             return False

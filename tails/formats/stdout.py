@@ -156,11 +156,11 @@ class Stdout(LineFormat):
                 if together:
                     self._read_together(together)
                     together = []
+                if _TRACEBACK in raw:
+                    self._notes.line_before = lines[index - 1] if index else self._line_before
                 if b"\r" in raw:
                     self._frames(raw, outline, offset, line_no)
                 elif raw:
-                    if _TRACEBACK in raw:
-                        self._notes.line_before = lines[index - 1] if index else self._line_before
                     self._line(raw, outline, offset, line_no, is_whole=True)
             offset += size
             line_no += 1
@@ -185,11 +185,11 @@ class Stdout(LineFormat):
         raw, outline = piece.raw, piece.raw.translate(DIGITS)
         if piece.is_torn:
             self._sink.cannot_read(Line(raw.decode("utf-8", "replace"), piece.offset, piece.line_no))
+        if _TRACEBACK in raw:
+            self._notes.line_before = self._line_before
         if b"\r" in raw:
             self._frames(raw, outline, piece.offset, piece.line_no)
         elif raw and (outline not in self._outlines.dull or self._busy):
-            if _TRACEBACK in raw:
-                self._notes.line_before = self._line_before
             self._line(raw, outline, piece.offset, piece.line_no, is_whole=True)
         self._line_before = raw
 

@@ -256,3 +256,31 @@ def test_a_record_that_richs_console_folds_behind_another_label(outer: str) -> N
     parsed = read("".join(f"{outer}{line}\n" for line in lines))
     assert values(parsed, "Loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
     assert values(parsed, "Grad") == [(float(at), 1.5) for at in range(1, 5)]
+
+
+@pytest.mark.parametrize("outer", ["", "0: ", "worker-1: ", "trainer-1  | "])
+def test_a_ruled_box_behind_a_label(outer: str) -> None:
+    box = "---------------\n| loss | {loss} |\n| grad_norm | 1.5 |\n| step | {at} |\n---------------\n"
+    text = "".join(box.format(at=at, loss=loss) for at, loss in enumerate(LOSSES, 1))
+    parsed = read("".join(outer + line for line in text.splitlines(keepends=True)))
+    assert values(parsed, "loss") == [(float(at), loss) for at, loss in enumerate(LOSSES, 1)]
+    assert values(parsed, "grad_norm") == [(float(at), 1.5) for at in range(1, 5)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_is_said_before_a_traceback_is_heard_whatever_ends_the_lines(end: str) -> None:
+    lines = [
+        "wandb: WARNING upload failed, retrying",
+        "Traceback (most recent call last):",
+        '  File "sync.py", line 3, in <module>',
+        "    send()",
+        "ConnectionError: Read timed out.",
+    ]
+    parsed = read("".join(f"step {at} loss {loss}{end}" for at, loss in enumerate(LOSSES)) + end.join(lines) + end)
+    assert kinds(parsed, teardown=False) == []
+
+
+def test_an_amount_of_a_whole_is_no_average() -> None:
+    text = "".join(f"samples {at * 512}/100000 loss {loss} lr 1e-4\n" for at, loss in enumerate(LOSSES, 1))
+    assert [loss for _, loss in values(read(text), "loss")] == LOSSES
+    assert [count for _, count in values(read(text), "samples")] == [512.0, 1024.0, 1536.0, 2048.0]
