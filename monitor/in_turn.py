@@ -9,7 +9,7 @@ from typing import Final
 
 from trainmon.tails.reader import IntakeItem
 
-# Work that nobody waits for goes on for so long, in seconds of processor time, before the next look at what came.
+# Work that nobody waits for goes on for so long before the next look at what came, where somebody looks at a run.
 SLICE_S: Final = 0.01
 _MOST_WAITING = 64
 
@@ -41,8 +41,8 @@ class Round:
     >>> slow, visited = iter([0.0, 0.006, 0.006, 0.012, 0.012, 0.018]), []
     >>> one = Round(0.5, lambda: next(slow))
     >>> one.begin("abc", now_s=10.0)
-    >>> one.go(visited.append), "".join(visited), one.go(visited.append), "".join(visited), round(one.due_s, 3)
-    (False, 'ab', True, 'abc', 10.036)
+    >>> one.go(visited.append, 0.01), "".join(visited), one.go(visited.append, 0.01), round(one.due_s, 3)
+    (False, 'ab', True, 10.036)
     """
 
     def __init__(self, share: float, used_s: Callable[[], float] = thread_time) -> None:
@@ -59,14 +59,14 @@ class Round:
         """Another round."""
         self._left, self.due_s = deque(names), now_s
 
-    def go(self, visit: Callable[[str], None]) -> bool:
-        """Visits runs for `SLICE_S`, one at the least; whether the round has come to its end."""
+    def go(self, visit: Callable[[str], None], most_s: float) -> bool:
+        """Visits runs for `most_s` of processor time, one at the least; whether the round has come to its end."""
         slice_s = 0.0
         while self._left:
             began_s = self._used_s()
             visit(self._left.popleft())
             slice_s += self._used_s() - began_s
-            if slice_s >= SLICE_S:
+            if slice_s >= most_s:
                 break
         self.due_s += slice_s / self._share
         return not self._left

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from trainmon.monitor.asked import Asked
 from trainmon.monitor.blank import blank_run
 from trainmon.monitor.engine import RunEngine
-from trainmon.monitor.in_turn import Round, Waiting
+from trainmon.monitor.in_turn import SLICE_S, Round, Waiting
 from trainmon.monitor.judge import engine_of
 from trainmon.monitor.log_lines import LogLines, context_of
 from trainmon.monitor.log_search import LogSearch
@@ -58,8 +58,7 @@ LOADING_INTERVAL_S: Final = 0.4
 HEARTBEAT_S: Final = 1.0
 # One turn of the engine works at most this long before it publishes, so that loading never looks frozen.
 TURN_BUDGET_S: Final = 0.1
-# Lines on either side of a place in the log that a screen asks for: some pages.
-_CONTEXT_LINES: Final = 250
+_CONTEXT_LINES: Final = 250  # on either side of a place in the log that a screen asks for: some pages
 # A turn of the engine over many runs may take seconds, never this long.
 _ALIVE_S: Final = 30.0
 
@@ -219,10 +218,10 @@ class Monitor:
 
     def _turn(self) -> None:
         """Takes what came, waiting for it until the next snapshot is due."""
-        if self._asked.answer(self._runs):
-            self._others_at_s = 0.0  # whatever somebody asked about is looked at
+        if self._asked.answer(self._runs):  # what somebody asks about is looked at
+            self._others_at_s = 0.0
         now = self._clock.monotonic()
-        deadline = now + TURN_BUDGET_S
+        deadline = now + self._budget_s
         timeout_s = 0.0 if self._round else max(min(self._next_due_s(), self._beat_at_s) - now, 0.0)
         close = None if self._attended is None else {self._parents.get(name, name) for name in self._attended}
         is_close = (lambda _: True) if close is None else close.__contains__
@@ -235,6 +234,11 @@ class Monitor:
             now = self._clock.monotonic()
             if now >= deadline or (has_news and now >= self._due_at_s):
                 return
+
+    @property
+    def _budget_s(self) -> float:
+        """How long one kind of work may take before the next has its turn."""
+        return SLICE_S if self._round and self._attended else TURN_BUDGET_S
 
     def _next_due_s(self) -> float:
         """When what is new is to be told."""
@@ -305,7 +309,7 @@ class Monitor:
             if not self._round and began >= max(self._others_at_s, self._round.due_s):
                 self._others_at_s = began + self._pace.interval_s
                 self._round.begin((name for name in self._runs if not self._is_attended(name)), began)
-        if self._round and self._round.go(self._visit) and not self._attended:
+        if self._round and self._round.go(self._visit, self._budget_s) and not self._attended:
             self._tell_fleet()  # else with the next of what is looked at, or at the next beat
 
     def _keep_pace(self, now_s: float) -> None:

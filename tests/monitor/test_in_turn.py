@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.monitor.test_session import append, named, rows
-from trainmon.monitor import in_turn
 from trainmon.monitor import session as module
 from trainmon.monitor.in_turn import Round, Waiting
 from trainmon.monitor.session import Monitor
@@ -76,7 +75,7 @@ def test_a_round_visits_each_run_once_and_stops_between() -> None:
     one.begin("abc", now_s=0.0)
     ends = []
     while one:
-        ends.append(one.go(visited.append))
+        ends.append(one.go(visited.append, 0.5))
     assert (visited, ends) == (["a", "b", "c"], [False, False, True])
     assert one.due_s == pytest.approx(3.0 / 0.25)
 
@@ -94,7 +93,7 @@ class _Soon:
 def test_news_of_a_run_that_is_looked_at_wait_for_no_round_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_turn, "SLICE_S", 0.0)  # one run at a time
+    monkeypatch.setattr(module, "SLICE_S", 0.0)  # one run at a time
     monkeypatch.setattr(module, "Pace", _Soon)
     monkeypatch.setattr(module, "PUBLISH_SHARE", 1e9)
     monkeypatch.setattr(module, "PUBLISH_INTERVAL_S", 0.0)
