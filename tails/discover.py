@@ -92,6 +92,7 @@ class _Search:
         self.folders = 0
         self.entries = 0
         self.packed: list[str] = []
+        self.stores: list[str] = []
         self.has_stdin = False
         self.above = SettingsAbove()
         self.parents: dict[str, Path] = {}  # of the files of runs
@@ -236,11 +237,18 @@ class _Search:
             return
         before = self.entries
         self.packed.clear()
+        self.stores.clear()
         runs = group(self._scanned(target.path))
         self.groups += [(target.text, run) for run in runs]
         if not runs:
             advice = "; name a log file, or the directory that holds the runs"
-            if self.packed:
+            if self.stores:
+                store = show(os.path.relpath(self.stores[0], path))
+                advice = (
+                    f", but a store that only Aim can read: {store}; have the trainer log JSON lines or event files too,"
+                    " or export the runs to CSV with Aim's SDK"
+                )
+            elif self.packed:
                 advice = f", but compressed ones, which are not read as they are: {read_packed(self.packed, path)}"
             self.problems.append(
                 f"{show(target.text)}: no training logs in or below this directory"
@@ -309,6 +317,7 @@ class _Search:
         self.folders += scan.folders
         self.entries += scan.entries
         self.packed += scan.packed
+        self.stores += scan.stores
         self.places.append(path)
         return folder
 

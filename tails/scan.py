@@ -27,6 +27,7 @@ _MAX_DENIED = 5
 _MANY = 100  # a directory with more doubtful files than this is a data set, unless some of the first are logs
 _TRIED = 20
 
+_UNREAD_STORE = ".aim"  # Aim's, a RocksDB of its own encoding
 _HIDDEN_RUNS = (".guild", ".neptune")  # trackers that keep runs out of sight
 _SKIPPED = frozenset(
     [
@@ -192,6 +193,7 @@ class Scan:
         self.folders = 0
         self.entries = 0
         self.packed: list[str] = []  # logs by their names, in directories without others, that are compressed
+        self.stores: list[str] = []  # of trackers, that nothing here can read
         self._denied = 0
         self._visited: set[tuple[int, int]] = set()
         self._known: set[tuple[int, int]] = set()
@@ -296,6 +298,8 @@ class Scan:
             return None
         if "." in entry.name and (look := look_at_name(entry.name)) and look.role != "config":
             self.problems.append(f"{show(entry.path)}: is a directory, not a file; what is in it is looked at")
+        if entry.name == _UNREAD_STORE:
+            self.stores.append(entry.path)
         if not is_walked(entry.name) or folder.depth >= MAX_DEPTH:
             return None
         is_store = self._is_store(folder, entry.name)

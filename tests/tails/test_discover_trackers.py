@@ -129,3 +129,11 @@ def test_what_waits_to_be_sent_to_neptune_is_a_run(tmp_path: Path) -> None:
     )
     (run,) = judge([], cwd=tmp_path).runs
     assert values(run, LOSS) == [loss(step) for step in STEPS]
+
+
+def test_a_store_that_only_its_tracker_reads_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "exp" / ".aim" / "VERSION", "0.4.0")
+    [problem] = discover([str(tmp_path)], tmp_path).problems
+    assert "but a store that only Aim can read: exp/.aim; have the trainer log" in problem
+    write(tmp_path / "exp" / "train.log", "".join(f"step: {step} loss: {loss(step)}\n" for step in STEPS))
+    assert discover([str(tmp_path)], tmp_path).problems == ()
