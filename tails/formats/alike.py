@@ -155,17 +155,8 @@ class AlikeLines:
 
     def _stretches(self, chunk: Chunk) -> list[tuple[IntArray, Alike]]:
         """(lines, what they say) in order, each of at least `_FEWEST` lines."""
-        lines: dict[tuple[int, ...], list[int]] = {}
-        known = self._by_skeleton
-        for index, skeleton in enumerate(chunk.skeletons):
-            shapes = known.get(skeleton)
-            if shapes is None:
-                shapes = self._shapes_of(skeleton)
-            if shapes:
-                lines.setdefault(shapes, []).append(index)
         found: list[tuple[IntArray, Alike]] = []
-        for shapes, places in lines.items():
-            left = np.array(places)
+        for shapes, left in self._by_shapes(chunk):
             for shape in shapes:
                 own, numbers = self._shapes[shape].read(chunk, left)
                 found += _unbroken(chunk, own, self._shapes[shape].known, numbers)
@@ -173,6 +164,24 @@ class AlikeLines:
                 if len(left) < _FEWEST:
                     break
         return sorted(found, key=lambda one: int(one[0][0]))
+
+    def _by_shapes(self, chunk: Chunk) -> Iterator[tuple[tuple[int, ...], IntArray]]:
+        """The shapes that lines may have, and which lines (n,) may have them."""
+        told = list(map(self._by_skeleton.get, chunk.skeletons))
+        if None in told:
+            known = dict(zip(chunk.skeletons, told, strict=True))
+            known = {one: self._shapes_of(one) if shapes is None else shapes for one, shapes in known.items()}
+            told = list(map(known.get, chunk.skeletons))
+        if told.count(told[0]) == len(told):  # the rule, in which there is nothing to sort
+            groups = {told[0]: np.arange(len(told))}
+        else:
+            lines: dict[tuple[int, ...] | None, list[int]] = {}
+            for index, shapes in enumerate(told):
+                lines.setdefault(shapes, []).append(index)
+            groups = {shapes: np.array(places) for shapes, places in lines.items()}
+        for shapes, own in groups.items():
+            if shapes:
+                yield shapes, own
 
     def _shapes_of(self, skeleton: bytes) -> tuple[int, ...]:
         if len(self._by_skeleton) >= _MOST_SKELETONS:

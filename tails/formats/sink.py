@@ -183,7 +183,7 @@ class Sink:
         or may be another rank's echo. The piece they stand in begins at `offset`, the first is number `line_no`."""
         known, template = alike.known, alike.known.template
         begun = known.bulk.prefixes(lines)
-        distinct = {id(prefix): prefix for prefix in begun[0]}.values() if begun is not None else ()
+        distinct = dict(zip(map(id, begun[0]), begun[0], strict=True)).values() if begun is not None else ()
         kinds = {(prefix.time_kind, prefix.is_clock) for prefix in distinct}
         if begun is None or len(kinds) != 1 or any(prefix.rank for prefix in distinct):
             return False
