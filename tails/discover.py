@@ -245,8 +245,8 @@ class _Search:
             if self.stores:
                 store = show(os.path.relpath(self.stores[0], path))
                 advice = (
-                    f", but a store that only Aim can read: {store}; have the trainer log JSON lines or event files too,"
-                    " or export the runs to CSV with Aim's SDK"
+                    f", but a store that only Aim can read: {store}; have the trainer log JSON lines or event files"
+                    " too, or export the runs to CSV with Aim's SDK"
                 )
             elif self.packed:
                 advice = f", but compressed ones, which are not read as they are: {read_packed(self.packed, path)}"

@@ -30,17 +30,8 @@ _TRIED = 20
 _UNREAD_STORE = ".aim"  # Aim's, a RocksDB of its own encoding
 _HIDDEN_RUNS = (".guild", ".neptune")  # trackers that keep runs out of sight
 _SKIPPED = frozenset(
-    [
-        "__pycache__",
-        "node_modules",
-        "site-packages",
-        "dist-packages",
-        "venv",
-        "virtualenv",
-        "env",
-        "weights",
-        "lost+found",
-    ]
+    {"__pycache__", "node_modules", "site-packages", "dist-packages", "venv", "virtualenv", "env"}
+    | {"weights", "lost+found"}
 )
 CHECKPOINT = lazy(
     r"(?:(?:checkpoint|ckpt|global_?step|weights|hf)[-_=]?\d+[-_.]?|(?:step|iter|iteration|epoch)[-_=]?\d{2,}[-_.]?)+"
