@@ -233,12 +233,13 @@ RULES: tuple[Rule, ...] = (
         _K.FINISHED,
         "training completed|training complete|training finished|finished training|training done|done "
         "training|training is|"
-        "exits successfully|succeeded|training has|exit_code=0|stopped: |completed "
+        "exits successfully|succeeded|training has|train metrics|exit_code=0|stopped: |completed "
         "successfully|successfully completed|complete!|wallclock_cap|exiting program at",
         r"\btraining (?:is |has )?(?:completed?|finished|done)\b|wallclock_cap|\b(?:sweep|run) complete"
         r"|\b(?:finished|done|completed) (?:the )?training\b(?!:| (?:warm|tok|step|epoch|iter|bpe))|exits successfully"
         r"|\bjob\b.*\bsucceeded\b|\bEXIT_CODE=0\b|`?Trainer\.fit`? stopped: "
         r"`?max_(?:steps|epochs)|\bcompleted successfully\b|^Successfully completed\.\s*$"
+        r"|^\*{3,10} train metrics \*{3,10}\s*$"  # what the trainer of HF prints once it has trained
         r"|^\[exiting program at iteration \d{1,12}\]",  # as Megatron's --exit-interval had it planned
     ),
 )

@@ -37,6 +37,7 @@ _PREFIX = lazy(
     r"|workerpool\d+-\d+\t{1,2}"  # Vertex: INFO, time, workerpool0-0, tabs between
     r"|std(?:out|err) [FP](?=\s)"  # a container's own log, behind its time
     r"|\[[Rr]ank[ -]?(?P<rank2>-?\d+)\](?=[\s\[])"  # [Rank 0]
+    r"|rank(?P<rank5>\d+)\[\d+\]\[\w+\]:(?=\s)"  # LLM Foundry: rank0[2211][MainThread]: INFO: llmfoundry.train:
     r"|\[[A-Za-z][\w.-]*:(?P<rank3>\d+)\]:"  # [ip-26-0-147-189:1]:
     rf"|\(\w[\w:.]* pid=(?P<pid>\d+)(?:, ip=[\d.]+)?\)"  # ray: (TaskRunner pid=1, ip=1.2.3.4)
     rf"|\[(?:(?P<naive4>{_NAIVE})|(?P<day>{_NO_YEAR}))\|{_LEVEL}\|[\w./-]+\.py:\d+(?::\w+)?\](?=\s)"  # joined by bars
@@ -289,7 +290,7 @@ _TIME_GROUPS = frozenset(
         *("us", "month", "ctime", "syslog", "syslog2", "unix", "compact", "glog", "clock"),
     )
 )
-_RANK_GROUPS = frozenset(("rank", "rank2", "rank3", "rank4"))
+_RANK_GROUPS = frozenset(("rank", "rank2", "rank3", "rank4", "rank5"))
 _LEVEL_GROUPS = frozenset(("level", "level2", "level3", "level5", "level6", "glog"))
 _FRACTION = lazy(r"[.,](\d+)")
 

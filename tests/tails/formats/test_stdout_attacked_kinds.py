@@ -284,3 +284,9 @@ def test_an_amount_of_a_whole_is_no_average() -> None:
     text = "".join(f"samples {at * 512}/100000 loss {loss} lr 1e-4\n" for at, loss in enumerate(LOSSES, 1))
     assert [loss for _, loss in values(read(text), "loss")] == LOSSES
     assert [count for _, count in values(read(text), "samples")] == [512.0, 1024.0, 1536.0, 2048.0]
+
+
+def test_the_word_of_hfs_trainer_that_it_has_trained() -> None:
+    text = "".join(f"{{'loss': {loss}, 'epoch': {at / 4}}}\n" for at, loss in enumerate(LOSSES, 1))
+    assert kinds(read(text + "***** train metrics *****\n  epoch                    =        1.0\n")) == ["finished_ok"]
+    assert kinds(read(text)) == []
