@@ -87,11 +87,13 @@ def test_a_metric_a_row_and_the_newest_of_each_in_a_table_of_their_own(path: Pat
 
 
 def test_a_metric_a_column_and_tables_of_other_things(path: Path, store: sqlite3.Connection) -> None:
-    store.execute("CREATE TABLE log (step INTEGER, loss REAL, note TEXT, state BLOB)")
+    store.execute('CREATE TABLE "log""; DROP TABLE x; --" (step INTEGER, loss REAL, "a ""note""" TEXT, state BLOB)')
     store.execute('CREATE TABLE "other ""things""" (step INTEGER, name TEXT)')
-    store.execute("CREATE VIEW losses AS SELECT step, loss FROM log")
+    store.execute("CREATE VIEW losses AS SELECT step, loss FROM x")
     for step in range(1, 11):
-        store.execute("INSERT INTO log VALUES (?, ?, 'x', ?)", (step, None if step == 5 else 2.5, b"\0\xff"))
+        store.execute(
+            'INSERT INTO "log""; DROP TABLE x; --" VALUES (?, ?, 7, ?)', (step, None if step == 5 else 2.5, b"\0\xff")
+        )
     store.commit()
     parsed = read(path)
     assert steps(parsed) == list(range(1, 11))
