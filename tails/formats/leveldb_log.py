@@ -10,7 +10,8 @@ from trainmon.tails.quick_dataclass import dataclass
 BLOCK = 32 * 1024
 _HEADER = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_TYPE_BYTES = {kind: bytes([kind]) for kind in (_FULL, _FIRST, _MIDDLE, _LAST)}
+_HEADER_BYTES = _HEADER.size
+_SUMS = {kind: zlib.crc32(bytes([kind])) for kind in (_FULL, _FIRST, _MIDDLE, _LAST)}  # of the type alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,44 +32,50 @@ def read_log(data: bytes, offset: int) -> LogRecords:
     at = end = 0
     parts: list[bytes] = []
     first = -1
-    while at < len(data):
+    total, header, crc_of = len(data), _HEADER.unpack_from, zlib.crc32
+    while at < total:
         room = BLOCK - (offset + at) % BLOCK
-        if room < _HEADER.size:
+        if room < _HEADER_BYTES:
             at += room
             end = _used(at, end, parts, data)
             continue
-        if at + _HEADER.size > len(data):
+        if at + _HEADER_BYTES > total:
             break
-        crc, size, kind = _HEADER.unpack_from(data, at)
-        stop = at + _HEADER.size + size
+        crc, size, kind = header(data, at)
+        stop = at + _HEADER_BYTES + size
         if kind == 0 and size == 0 and crc == 0:
-            if at + room > len(data):
+            if at + room > total:
                 break
             at, parts, first = at + room, [], -1
             end = at
             continue
-        body = data[at + _HEADER.size : stop]
-        is_possible = kind in _TYPE_BYTES and _HEADER.size + size <= room
-        if is_possible and stop > len(data):
+        body = data[at + _HEADER_BYTES : stop]
+        is_possible = kind in _SUMS and _HEADER_BYTES + size <= room
+        if is_possible and stop > total:
             break
-        if not is_possible or zlib.crc32(body, zlib.crc32(_TYPE_BYTES[kind])) != crc:
-            if at + room > len(data):
+        if not is_possible or crc_of(body, _SUMS[kind]) != crc:
+            if at + room > total:
                 break
             damaged.append(offset + at)
             at, parts, first = at + room, [], -1
             end = at
             continue
-        if kind in (_FULL, _FIRST):
+        if kind == _FULL:
+            records.append((offset + at, body))
+            parts, first = [], -1
+            at = end = stop
+            continue
+        if kind == _FIRST:
             parts, first = [body], at
         elif parts:
             parts.append(body)
         at = stop
-        if kind in (_FULL, _LAST):
+        if kind == _LAST:
             if parts:
                 records.append((offset + first, b"".join(parts)))
             parts, first = [], -1
             end = at
-    return LogRecords(records, damaged, min(end, len(data)))
+    return LogRecords(records, damaged, min(end, total))
 
 
 def _used(at: int, end: int, parts: list[bytes], data: bytes) -> int:

@@ -48,11 +48,16 @@ def find_record(data: bytes) -> tuple[str, int, int]:
 
     Raises `WireError` when they are none.
     """
+    end = len(data)
     at = _content_of(data)
-    if at and data[at] & 7 == LENGTH and data[at] < 0x80:
-        size, start = varint(data, at + 1)
-        if start + size == len(data):  # a record's one content, as writers write it
-            return _NAMES.get(data[at] >> 3, ""), start, len(data)
+    tag = data[at] if at else 0x80
+    if tag & 7 == LENGTH and tag < 0x80:
+        if at + 2 < end and data[at + 2] < 0x80 <= data[at + 1]:  # a size of two bytes, as most are
+            size, start = data[at + 1] & 0x7F | data[at + 2] << 7, at + 3
+        else:
+            size, start = varint(data, at + 1)
+        if start + size == end:  # a record's one content, as writers write it
+            return _NAMES.get(tag >> 3, ""), start, end
     for number, kind, start, stop in fields(data):
         if kind == LENGTH and number in _NAMES:
             return _NAMES[number], start, stop
@@ -63,6 +68,8 @@ def _content_of(data: bytes) -> int:
     """The place behind the number that a record begins with; 0 when it begins otherwise."""
     if len(data) < 4 or data[0] != 0x08:
         return 0
+    if data[3] < 0x80 <= data[2] and data[1] >= 0x80 and len(data) > 4:  # of three bytes, as most are
+        return 4
     for at in range(1, min(len(data) - 1, 10)):
         if data[at] < 0x80:
             return at + 1
