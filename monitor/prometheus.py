@@ -41,7 +41,10 @@ def exposition(fleet: FleetSnapshot) -> str:
 
 
 def write(fleet: FleetSnapshot, path: Path) -> None:
-    """Replaces the file in one piece. Raises OSError."""
+    """Replaces the file in one piece. Raises OSError, for a pipe too: nobody need ever read it, and a watch waits for
+    no one."""
+    if path.is_fifo():
+        raise OSError("a pipe, which may have no reader; name a plain file")
     write_output(path, exposition(fleet).encode())
 
 

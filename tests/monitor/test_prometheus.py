@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.test_cli import GOOD, run
+from trainmon.monitor.prometheus import write
+from trainmon.monitor.snapshot import FleetSnapshot
 
 _SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z_][a-z0-9_]*="(?:[^"\\]|\\[\\"n])*",?)+)\})? (NaN|[+-]Inf|-?[0-9.e+-]+)')
 
@@ -90,3 +95,11 @@ def test_it_goes_with_headless(tmp_path: Path) -> None:
     made = run("watch", "--prometheus", "t.prom", cwd=tmp_path)
     assert made.returncode == 2
     assert "--headless" in made.stderr
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.prom")
+    (tmp_path / "link.prom").symlink_to("run.prom")
+    for name in ("run.prom", "link.prom"):
+        with pytest.raises(OSError, match="plain file"):
+            write(FleetSnapshot(()), tmp_path / name)
