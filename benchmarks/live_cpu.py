@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks.timing import TRAINMON, Screen
+from trainmon.monitor.pace import MOST_S
 
 RUNS = 20
 HISTORY = 2000
@@ -59,7 +60,7 @@ class Writers:
 
 
 def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 3 * MOST_S  # whole rounds of the runs that nobody looks at
     with tempfile.TemporaryDirectory() as directory:
         writers = Writers(Path(directory))
         with Screen((*TRAINMON, "watch", directory), Path(directory)) as screen:
