@@ -70,6 +70,7 @@ _LEADING = lazy(
     r"|payload|values|fields|data(?=/(?:train|loss|lr|learning rate|grad|optim|throughput|global|actor|critic|policy"
     r"|reward|rollout|response length|prompt length|timing|perf|val|eval|entropy|kl)))/"
 )
+_INDEX = lazy(r"\[(\d+)\]")
 _UNKNOWN = UnknownKeys()
 _RANK_SIGNAL = {
     "loss.train": "loss.rank",
@@ -122,6 +123,8 @@ def _split(raw: str) -> tuple[str, str, dict[str, str]]:
         labels = {name.strip(): value.strip(" \"'") for name, value in pairs}
         raw = raw[: found.start()]
     text = _CAMEL.sub(" ", raw.strip()).lower()
+    if "expert" in text:
+        text = _INDEX.sub(r"/\1", text)  # a list of them
     unit = ""
     found = _BRACKETS.search(text)
     if found:

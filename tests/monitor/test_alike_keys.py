@@ -46,6 +46,6 @@ def test_keys_of_one_shape_match_the_same_patterns(parts: list[tuple[str, int]],
 
 def test_what_many_fresh_keys_cost_is_a_look_each() -> None:
     mapping.map_key.cache_clear()
-    few = calls_of(lambda: [mapping.map_key(f"fresh_{1000 + i}/score_kept") for i in range(10)])
-    many = calls_of(lambda: [mapping.map_key(f"fresh_{2000 + i}/score_kept") for i in range(400)])
-    assert many < 20 * few, (few, many)
+    mapping.map_key("fresh_1000/score_kept")
+    cost = calls_of(lambda: [mapping.map_key(f"fresh_{2000 + i}/score_kept") for i in range(400)])
+    assert cost < 400 * 100  # the table has some 300 patterns

@@ -16,6 +16,12 @@ from trainmon.monitor.signals import BY_ID
     [
         ("lm loss", "loss.train", 1.0),
         ("loss/out", "loss.train", 1.0),
+        ("train/loss_by_source/web", "loss.source{source=web}", 1.0),
+        ("domain_loss/code", "loss.source{source=code}", 1.0),
+        ("val/loss_by_source/web", "eval.nll{set=by source/web}", 1.0),
+        ("moe/tokens_per_expert[0][3]", "moe.load{expert=3,layer=0}", 1.0),
+        ("tokens_per_expert[3]", "moe.load{expert=3}", 1.0),
+        ("layer_3/tokens_per_expert[2]", "moe.load{expert=2,layer=3}", 1.0),
         ("learning/current_learning_rate", "optim.lr", 1.0),
         ("training.lr", "optim.lr", 1.0),
         ("Train_Samples_lr", "optim.lr", 1.0),
