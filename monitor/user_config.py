@@ -48,7 +48,7 @@ def read_config(path: Path | None = None) -> UserConfig:
     except (FileNotFoundError, NotADirectoryError):
         return UserConfig(path)
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+        raise ConfigError(f"{path}: {error.strerror or error}; mend or remove it") from error
     import tomllib  # for those who have a configuration
 
     try:
@@ -71,14 +71,14 @@ def _own_text(path: Path) -> str:
     with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise ConfigError(f"{path}: not a plain file")
+            raise ConfigError(f"{path}: not a plain file; mend or remove it")
         if hasattr(os, "getuid") and found.st_uid not in (os.getuid(), 0):
             raise ConfigError(f"{path}: belongs to another user; it may name commands, so it must be yours")
         if found.st_mode & stat.S_IWOTH:
             raise ConfigError(f"{path}: everyone may write to it; chmod o-w it, since it may name commands")
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise ConfigError(f"{path}: over {_MOST_BYTES} bytes")
+        raise ConfigError(f"{path}: over {_MOST_BYTES:,} bytes; mend or remove it")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -121,10 +121,10 @@ def test_no_file_is_no_configuration(tmp_path: Path) -> None:
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="chmod o-w"):
         read_config(written(tmp_path, TEXT, mode=0o666))
-    with pytest.raises(ConfigError, match="directory"):
+    with pytest.raises(ConfigError, match="directory; mend or remove"):
         read_config(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match="plain file"):
+    with pytest.raises(ConfigError, match="plain file; mend or remove"):
         read_config(tmp_path / "pipe")
 
 
