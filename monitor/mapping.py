@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
+from trainmon.monitor import magnitude
 from trainmon.monitor.alias_table import aliases
 from trainmon.monitor.alike_keys import UnknownKeys
 from trainmon.monitor.frame import SignalKey
@@ -35,8 +36,7 @@ _FLOPS = {  # per second
     "flops": 1.0, "gflops": 1e9, "tflops": 1e12, "pflops": 1e15, "flop/s": 1.0, "gflop/s": 1e9, "tflop/s": 1e12,
           "tflop/s/gpu": 1e12, "tflops/gpu": 1e12, "pflop/s": 1e15, "tflop/s/device": 1e12}  # fmt: skip
 _SHARE = {"%": 0.01, "percent": 0.01, "pct": 0.01}
-_RATE = {"tok/s": 1.0, "tokens/s": 1.0, "tps": 1.0, "tgs": 1.0, "ktok/s": 1e3, "k": 1e3, "tokens/s/gpu": 1.0}
-_UNITS: dict[str, dict[str, float]] = {"s": _TIME, "B": _BYTES, "FLOP/s": _FLOPS, "share": _SHARE, "tokens/s": _RATE}
+_UNITS: dict[str, dict[str, float]] = {"s": _TIME, "B": _BYTES, "FLOP/s": _FLOPS, "share": _SHARE}
 
 # Where neither key nor value says the unit, the size of the first value does: (above, factor), first match.
 # A share above 1 is a percentage; memory in the millions is bytes, in the hundreds and more MB, else GB.
@@ -264,7 +264,11 @@ def map_key(raw: str) -> Mapped:
     if unit == "gb" and _OF_VERL.fullmatch(text):
         unit = "gib"  # it divides torch's bytes by 1024 ** 3
     hit, unit = _look_up_parts(text, unit)
-    if hit is None:
+    times = 1.0
+    if hit is None and (counted := magnitude.told_in(text)) is not None:
+        hit, unit = _look_up_parts(counted[0], unit)
+        times = counted[1]
+    if hit is None or (times != 1.0 and BY_ID[hit[1]].unit not in magnitude.COUNTS):
         return Mapped(SignalKey(raw))
     place, signal, named = hit
     if signal == "sys.reserved_memory" and unit in _SHARE:
@@ -284,7 +288,7 @@ def map_key(raw: str) -> Mapped:
     elif signal in _OF_RANKS:
         return Mapped(SignalKey(raw))
     key = SignalKey(signal, tuple(sorted(named.items())))
-    return _with_unit(key, unit, place)
+    return _with_unit(key, unit, place, times)
 
 
 def _of_format(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -292,8 +296,10 @@ def _of_format(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((_LABEL_NAMES.get(name, name), value) for name, value in labels.items()))
 
 
-def _with_unit(key: SignalKey, unit: str, place: int) -> Mapped:
+def _with_unit(key: SignalKey, unit: str, place: int, times: float) -> Mapped:
     wanted = BY_ID[key.signal].unit
+    if wanted in magnitude.COUNTS:
+        return Mapped(key, times * magnitude.of_unit(unit), rank=place)
     table = _UNITS.get(wanted, {})
     given = unit or aliases().units.get(key.signal, "")
     if given in table and (unit or wanted not in _BY_SIZE):
