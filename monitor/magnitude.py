@@ -6,10 +6,12 @@ from typing import Final
 
 from trainmon.tails.lazy_pattern import lazy
 
-_FACTORS: Final = dict.fromkeys(("k", "kilo", "thousand", "thousands"), 1e3)
-_FACTORS |= dict.fromkeys(("m", "mega", "million", "millions", "mn"), 1e6)
-_FACTORS |= dict.fromkeys(("b", "g", "giga", "billion", "billions", "bn"), 1e9)
-_FACTORS |= dict.fromkeys(("trillion", "trillions"), 1e12)
+_FACTORS: Final = {
+    **dict.fromkeys(("k", "kilo", "thousand", "thousands"), 1e3),
+    **dict.fromkeys(("m", "mega", "million", "millions", "mn"), 1e6),
+    **dict.fromkeys(("b", "g", "giga", "billion", "billions", "bn"), 1e9),
+    **dict.fromkeys(("trillion", "trillions"), 1e12),
+}
 _COUNTED: Final = "tokens?|toks?|tps|tgs|wps|samples?|seqs?|sequences?|examples?"
 _LAST = lazy(rf"(?P<rest>.*\S) (?:in )?(?P<word>{'|'.join(_FACTORS)})")
 _BEFORE = lazy(
