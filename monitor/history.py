@@ -59,6 +59,8 @@ _WHOLE_EPISODES = f"(SELECT * FROM episode WHERE seal = {_EPISODE_SEAL})"
 
 Where = tuple[tuple[str, str], ...]
 
+_NOT_KEPT = "no history is kept (--no-history says nothing of it)"
+
 
 class HistoryError(OSError):
     """The history cannot be used; the message names the file and what to do."""
@@ -137,7 +139,7 @@ class History:
         judged = [run for run in runs if run.verdict is not Verdict.NO_DATA and run.files]
         if not judged:
             return
-        with self._open() as base:
+        with self._open(_NOT_KEPT) as base:
             for run in judged:
                 _put(base, run, now)
             kept = "SELECT id FROM run ORDER BY last_seen DESC LIMIT ?"
@@ -194,29 +196,46 @@ class History:
         return []
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection to a file that is ours and of this version; made anew when there is none."""
+    def _open(self, outcome: str = "the history cannot be read") -> Iterator[sqlite3.Connection]:
+        """A connection to a file that is ours and of this version; made anew when there is none. `outcome`: what
+        comes of it when that fails."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._require_ours()
-            base = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
+            base, begin = self._connected(), "BEGIN IMMEDIATE"
         except (OSError, sqlite3.Error) as error:
-            raise self._failed(error) from None
+            if outcome == _NOT_KEPT:
+                raise self._failed(error, outcome) from None
+            base, begin = self._connected_to_read(outcome), "BEGIN"
         try:
             base.create_function("seal", -1, _seal, deterministic=True)
             base.execute("PRAGMA foreign_keys = ON")
-            base.execute("BEGIN IMMEDIATE")
+            base.execute(begin)
             self._prepare(base)
             yield base
             base.execute("COMMIT")
         except (sqlite3.Error, UnicodeDecodeError) as error:  # a damaged file's names, told in SQLite's own error too
-            raise self._failed(error) from None
+            raise self._failed(error, outcome) from None
         finally:
             base.close()
 
-    def _require_ours(self) -> None:
+    def _connected(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._require_ours(os.O_RDWR | os.O_CREAT)
+        return sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
+
+    def _connected_to_read(self, outcome: str) -> sqlite3.Connection:
+        """Where nothing can be written (a home that is read-only): what is there, and nothing where no file is."""
+        try:
+            self._require_ours(os.O_RDONLY)
+            place = f"{self.path.absolute().as_uri()}?mode=ro"
+            return sqlite3.connect(place, uri=True, timeout=_BUSY_S, isolation_level=None)
+        except FileNotFoundError:
+            return sqlite3.connect(":memory:", isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise self._failed(error, outcome) from None
+
+    def _require_ours(self, flags: int) -> None:
         """Raises OSError unless the file is a plain one of this user, or not there; one that is made is private."""
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(self.path, flags, 0o600)
         try:
             found = os.fstat(descriptor)
@@ -242,9 +261,9 @@ class History:
         elif version != SCHEMA_VERSION:
             raise sqlite3.DatabaseError(f"is of version {version}, this trainmon knows {SCHEMA_VERSION}")
 
-    def _failed(self, error: Exception) -> HistoryError:
+    def _failed(self, error: Exception, outcome: str) -> HistoryError:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return HistoryError(f"{self.path}: {words}; no history is kept (--no-history says nothing of it)")
+        return HistoryError(f"{self.path}: {words}; {outcome}")
 
 
 def _places(labels: str, nodes: str) -> list[Where]:

@@ -89,7 +89,8 @@ class Logbook:
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
-                problems.append(f"{book}: {error}; its notes are not shown")
+                words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                problems.append(f"{book}: {words}; its notes are not shown")
                 continue
             found, damaged = _decoded(raw.splitlines())
             remarks += found

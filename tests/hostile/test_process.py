@@ -104,6 +104,19 @@ def test_a_home_that_is_read_only(logs: Path, tmp_path: Path) -> None:
         assert run(logs, home, "watch", "--headless", "--until-idle", "0.5", "good.jsonl").returncode == 0
 
 
+@pytest.mark.requires("root")
+def test_a_history_in_a_home_that_became_read_only_is_still_told(logs: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "home", "size=64k") as home:
+        is_judged(run(logs, home, "check", "good.jsonl"))
+        subprocess.run(["mount", "-o", "remount,ro", str(home)], check=True)
+        assert "no history is kept" in run(logs, home, "check", "good.jsonl").stderr
+        made = run(logs, home, "history", "--json")
+        assert [one["name"] for one in json.loads(made.stdout)["runs"]] == ["good.jsonl"]
+        assert made.stderr == ""
+    with small_disk(tmp_path / "new", "size=64k,ro") as home:
+        assert run(logs, home, "history").stderr == "trainmon: no run was judged before\n"
+
+
 def test_files_that_may_not_grow(logs: Path, tmp_path: Path) -> None:
     made = run(
         logs, tmp_path, "check", "good.jsonl", limits=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))

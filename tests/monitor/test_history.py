@@ -155,7 +155,10 @@ def test_a_file_that_cannot_be_used_is_said_and_left(
     made = run("check", "good", cwd=logs, **home)
     assert made.returncode == 0
     assert "history.sqlite3" in made.stderr
-    assert run("history", cwd=logs, **home).returncode == 2
+    assert "no history is kept" in made.stderr
+    asked = run("history", cwd=logs, **home)
+    assert asked.returncode == 2
+    assert asked.stderr.endswith("; the history cannot be read\n"), "it has no --no-history"
     if harm == "link":
         assert (tmp_path / "other").read_bytes() == b""
 

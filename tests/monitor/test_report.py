@@ -164,6 +164,19 @@ def test_a_remark_of_which_a_byte_was_flipped_is_skipped_and_said(
     assert bool(problems) == (len(untouched) < 3)
 
 
+def test_a_book_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    book = Logbook(tmp_path / "book")
+    book.add(Remark(path="/logs/a.log", time=1.0, text="one"))
+    (file,) = book.folder.iterdir()
+    file.unlink()
+    file.symlink_to(tmp_path)
+    remarks, (problem,) = book.read(["/logs/a.log"])
+    assert not remarks
+    assert problem.startswith(f"{file}: ")
+    assert problem.count(str(file)) == 1
+    assert "Errno" not in problem
+
+
 def test_a_book_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     book = Logbook(tmp_path / "book")
     book.add(Remark(path="/logs/a.log", time=1.0, text="one"))
