@@ -91,10 +91,10 @@ def _with_unit(key: str, unit: str) -> str:
     return key if not unit or key.lower().endswith(f"_{unit.lower()}") else f"{key} ({unit})"
 
 
-def _place_of(key: str, text: str) -> tuple[float, float] | None:
+def place_of(key: str, text: str) -> tuple[float, float] | None:
     """The step and how many there will be, of a step that is told as ``12/300``; None for anything else.
 
-    >>> _place_of("step", " 12/ 300"), _place_of("epoch", "1/3"), _place_of("step", "3/2")
+    >>> place_of("step", " 12/ 300"), place_of("epoch", "1/3"), place_of("step", "3/2")
     ((12.0, 300.0), None, None)
     """
     if len(text) > _PLACE_LIMIT or (match := _PLACE.fullmatch(text)) is None:
@@ -154,7 +154,7 @@ class KeyTable:
         told = measured(value) if is_open and isinstance(value, str) else None
         if told is None and is_open and isinstance(value, str) and (count := counted(key, value)) is not None:
             told = count, ""
-        if told is None and is_open and isinstance(value, str) and (place := _place_of(key, value)) is not None:
+        if told is None and is_open and isinstance(value, str) and (place := place_of(key, value)) is not None:
             told = place[0], ""
             put(_TOTAL, place[1])
         if told is None:

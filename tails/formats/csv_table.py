@@ -26,6 +26,7 @@ from trainmon.tails.formats.csv_header import (
 )
 from trainmon.tails.formats.csv_labels import Labels
 from trainmon.tails.formats.csv_long import pivot, places
+from trainmon.tails.formats.csv_places import Places
 from trainmon.tails.formats.csv_ragged import Ragged, TableRow
 from trainmon.tails.formats.csv_text import RecordSplitter, best_delimiter, is_comment, records_in, split
 from trainmon.tails.formats.csv_units import ColumnKinds
@@ -76,6 +77,7 @@ class CsvTable(LineFormat):
         self._wide = WideRuns((), self._bulk)
         self._kinds = ColumnKinds()
         self._strange = Torn()
+        self._places = Places((), self.reader)
 
     @classmethod
     def sniff(cls, head: bytes) -> float:
@@ -170,6 +172,7 @@ class CsvTable(LineFormat):
                 if not is_whole:
                     self._say_ragged(fields, offset, line_no)
                 fields = row
+            self._places.bare(fields, line_no)
             self._rows.append((fields, offset, line_no))
 
     def _take_long(self, row: TableRow) -> None:
@@ -229,6 +232,7 @@ class CsvTable(LineFormat):
         self._stretches = Stretches()
         self._wide = WideRuns(header.names if header is not None else (), self._bulk)
         self._kinds = ColumnKinds()
+        self._places = Places(header.names if header is not None else (), self.reader)
         self._head = []
 
     def _flush(self, *, final: bool) -> None:

@@ -52,3 +52,10 @@ def test_a_lone_letter_multiplies_what_is_counted(key: str, value: str, wanted: 
 def test_a_lone_letter_under_other_names_stays_a_word() -> None:
     parsed = read_lines(JsonLines("m.jsonl"), b'{"step": 1, "loss": 2.5, "size": "7B", "eta": "5m"}\n')
     assert (column(parsed, "size"), column(parsed, "eta")) == ([], [])
+
+
+def test_a_step_of_so_many_is_the_step_and_tells_the_total() -> None:
+    parsed = read("date,step,loss\n1/2,10/300,2.5\n1/2,20/300,2.25\n1/2,30/ 300,2.0\n")
+    assert steps(parsed) == [10, 20, 30]
+    assert [(fact.key, fact.value) for fact in parsed.facts] == [("total_steps", 300.0)]
+    assert parsed.unreadable == 0
