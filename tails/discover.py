@@ -21,6 +21,7 @@ from trainmon.tails.ssh.address import RemotePath
 from trainmon.tails.starts import starts_of
 from trainmon.tails.target import Target, TargetError, TargetKind, parse
 from trainmon.tails.unpack import packing_of
+from trainmon.tails.unread_stores import UnreadStore
 
 STDIN = Path("-")
 MAX_MATCHES = 10_000
@@ -92,7 +93,7 @@ class _Search:
         self.folders = 0
         self.entries = 0
         self.packed: list[str] = []
-        self.stores: list[str] = []
+        self.stores: list[tuple[str, UnreadStore]] = []
         self.has_stdin = False
         self.above = SettingsAbove()
         self.parents: dict[str, Path] = {}  # of the files of runs
@@ -243,11 +244,9 @@ class _Search:
         if not runs:
             advice = "; name a log file, or the directory that holds the runs"
             if self.stores:
-                store = show(os.path.relpath(self.stores[0], path))
-                advice = (
-                    f", but a store that only Aim can read: {store}; have the trainer log JSON lines or event files"
-                    " too, or export the runs to CSV with Aim's SDK"
-                )
+                store, kind = self.stores[0]
+                where = show(os.path.relpath(store, path))
+                advice = f", but a store that only {kind.owner} can read: {where}; {kind.advice}"
             elif self.packed:
                 advice = f", but compressed ones, which are not read as they are: {read_packed(self.packed, path)}"
             self.problems.append(

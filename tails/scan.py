@@ -19,6 +19,7 @@ from trainmon.tails.opening import explain, show
 from trainmon.tails.probe import silence, silent_mount
 from trainmon.tails.quick_dataclass import dataclass
 from trainmon.tails.unpack import packing_of
+from trainmon.tails.unread_stores import UnreadStore, unread_store
 
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
@@ -27,7 +28,6 @@ _MAX_DENIED = 5
 _MANY = 100  # a directory with more doubtful files than this is a data set, unless some of the first are logs
 _TRIED = 20
 
-_UNREAD_STORE = ".aim"  # Aim's, a RocksDB of its own encoding
 _HIDDEN_RUNS = (".guild", ".neptune")  # trackers that keep runs out of sight
 _SKIPPED = frozenset(
     {"__pycache__", "node_modules", "site-packages", "dist-packages", "venv", "virtualenv", "env"}
@@ -184,7 +184,7 @@ class Scan:
         self.folders = 0
         self.entries = 0
         self.packed: list[str] = []  # logs by their names, in directories without others, that are compressed
-        self.stores: list[str] = []  # of trackers, that nothing here can read
+        self.stores: list[tuple[str, UnreadStore]] = []  # of trackers, that nothing here can read
         self._denied = 0
         self._visited: set[tuple[int, int]] = set()
         self._known: set[tuple[int, int]] = set()
@@ -238,6 +238,8 @@ class Scan:
             is_link = entry.is_symlink()
             if is_link and self._is_silent(entry):
                 continue
+            if (store := unread_store(folder.path, entry.name)) is not None:
+                self.stores.append((entry.path, store))
             if _is_dir(entry):
                 if child := self._child(folder, entry):
                     yield child, is_link
@@ -289,8 +291,6 @@ class Scan:
             return None
         if "." in entry.name and (look := look_at_name(entry.name)) and look.role != "config":
             self.problems.append(f"{show(entry.path)}: is a directory, not a file; what is in it is looked at")
-        if entry.name == _UNREAD_STORE:
-            self.stores.append(entry.path)
         if not is_walked(entry.name) or folder.depth >= MAX_DEPTH:
             return None
         is_store = self._is_store(folder, entry.name)

@@ -137,3 +137,20 @@ def test_a_store_that_only_its_tracker_reads_is_named(tmp_path: Path) -> None:
     assert "but a store that only Aim can read: exp/.aim; have the trainer log" in problem
     write(tmp_path / "exp" / "train.log", "".join(f"step: {step} loss: {loss(step)}\n" for step in STEPS))
     assert discover([str(tmp_path)], tmp_path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "owner"),
+    [
+        ("vdl/vdlrecords.1700000000.log", "VisualDL"),
+        ("summary/ms.events.summary.1700000000.host_MS", "MindInsight"),
+        ("swanlog/run-20240501_101500-a1b2c3d4/logs/loss/10.log", "the SwanLab that wrote it"),
+    ],
+)
+def test_a_store_that_is_not_read_is_named_with_what_to_do(tmp_path: Path, path: str, owner: str) -> None:
+    write(tmp_path / path, '{"index": 1, "data": 2.5}\n' if "swanlog" in path else "\x18\0\0\0\0\0\0\0abcd")
+    found = discover([], tmp_path)
+    assert not found.runs
+    [problem] = found.problems
+    assert f"but a store that only {owner} can read" in problem
+    assert "have the trainer log JSON lines or event files too" in problem
