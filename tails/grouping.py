@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.looks import RANK_FOLDER, look_at_name
+from trainmon.tails.named_alike import joined_by_name
 from trainmon.tails.numbered import settle_numbered
 from trainmon.tails.numbered_documents import settle_documents
 from trainmon.tails.quick_dataclass import dataclass
@@ -54,7 +55,7 @@ class Group:
 
 def group(root: Folder) -> list[Group]:
     """The runs in and below `root`, in order of their paths."""
-    runs = _runs_of(root, inherited=None)
+    runs = joined_by_name(root.path, _runs_of(root, inherited=None))
     for run in runs:
         _name_main_log(run)
     return runs

@@ -154,3 +154,24 @@ def test_a_store_that_is_not_read_is_named_with_what_to_do(tmp_path: Path, path:
     [problem] = found.problems
     assert f"but a store that only {owner} can read" in problem
     assert "have the trainer log JSON lines or event files too" in problem
+
+
+def test_event_files_and_a_metrics_file_of_one_experiment_are_one_run(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"step": step, "loss": loss(step)}) + "\n" for step in STEPS)
+    for project in ("math", "code"):
+        write(tmp_path / project / "ppo_a.jsonl", rows)
+        write(tmp_path / "tensorboard_log" / project / "ppo_a" / "events.out.tfevents.1.host.1.0", "")
+    write(tmp_path / "tensorboard_log" / "math" / "ppo_b" / "events.out.tfevents.1.host.1.0", "")
+    write(tmp_path / "tensorboard_log" / "exp" / "events.out.tfevents.1.host.1.0", "")
+    write(tmp_path / "exp.jsonl", rows)
+    assert sorted(map(len, runs_below(tmp_path))) == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("events", ["tensorboard_log/ppo_b", "ppo_a", "runs/version_0", "other/ppo_a"])
+def test_event_files_of_another_experiment_stay_a_run(tmp_path: Path, events: str) -> None:
+    rows = "".join(json.dumps({"step": step, "loss": loss(step)}) + "\n" for step in STEPS)
+    for name in ("ppo_a", "version_0"):
+        write(tmp_path / "here" / f"{name}.jsonl", rows)
+    write(tmp_path / events / "events.out.tfevents.1.host.1.0", "")
+    write(tmp_path / "there" / "loss_b.jsonl", rows)
+    assert len(runs_below(tmp_path)) == 4
