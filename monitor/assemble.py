@@ -115,6 +115,7 @@ def assemble(
         age_s=pulse.age_s,
         live=live and not job.is_over,
         root_error=job.root_error,
+        outlived_error=job.outlived,
         attempts=tuple(engine.attempts),
         series=series,
         episodes=episodes,

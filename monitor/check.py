@@ -40,7 +40,11 @@ def exit_status(runs: Sequence[RunSnapshot], *, strict: bool, named_unjudged: bo
 
 def is_worth_a_report(run: RunSnapshot) -> bool:
     """Whether there is anything to report: a number, an event, or a state that is known."""
-    return run.job is not None or bool(run.series or run.root_error or run.notes) or run.state in ENDED
+    return (
+        run.job is not None
+        or bool(run.series or run.root_error or run.outlived_error or run.notes)
+        or run.state in ENDED
+    )
 
 
 def of_one_look(problem: str, run: RunSnapshot | None = None) -> str:
@@ -136,6 +140,8 @@ def _header(run: RunSnapshot) -> list[str]:
         lines += _wrap(f"{heading:<10} {printable(words, 600)}", "", " " * 11)
     if run.root_error:
         lines += _wrap(f"root error {printable(run.root_error, 400)}", "", " " * 11)
+    if run.outlived_error:
+        lines += _wrap(f"outlived   {printable(run.outlived_error, 400)} (not what ended the run)", "", " " * 11)
     for file in run.files:
         lines.append(f"file       {printable(file.path, 200)} ({file.format or 'unknown'}: {file.counted})")
         if where := unreadable.told(run, file.path, has_lines=file.lines > 0):

@@ -73,6 +73,7 @@ def run_document(run: RunSnapshot) -> dict[str, object]:
         "state_reason": run.state_reason,
         "age_s": run.age_s,
         "root_error": run.root_error,
+        "outlived_error": run.outlived_error,
         **job_document(run),
         "files": [
             {

@@ -227,7 +227,9 @@ def _of_job(run: RunSnapshot) -> list[str]:
             f"next checkpoint in {duration(run.at_risk.next_checkpoint_s)}; about {run.at_risk.steps:.0f} steps at risk"
         )
     if run.root_error:
-        told.append(f"last error: {run.root_error}")
+        told.append(f"root error: {run.root_error}")
+    if run.outlived_error:
+        told.append(f"outlived error: {run.outlived_error}")
     return [*told, *run.rhythm]
 
 

@@ -197,6 +197,7 @@ class RunSnapshot:
     log_tail: tuple[LogLine, ...]
     facts: dict[str, float | str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    outlived_error: str | None = None
     progress: float = 1.0
     revision: int = 0
     rl: bool = False

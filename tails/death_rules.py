@@ -43,7 +43,8 @@ _WENT_ON: Final = (
 WENT_ON: Final = lazy(_WENT_ON, re.IGNORECASE)
 
 # Said before a traceback that is shown for information only.
-CAUGHT: Final = lazy(r"\b(?:retrying|will retry|trying again|falling back)\b", re.IGNORECASE)
+CAUGHT_TOKENS: Final = ("retrying", "will retry", "trying again", "falling back")
+CAUGHT: Final = lazy(rf"\b(?:{'|'.join(CAUGHT_TOKENS)})\b", re.IGNORECASE)
 
 DEATHS: Final[tuple[Rule, ...]] = (
     rule(

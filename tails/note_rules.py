@@ -6,7 +6,7 @@ apart (`teardown`), so that the first real cause stands out.
 
 from __future__ import annotations
 
-from trainmon.tails.death_rules import DEATHS, EXCEPTION_TOKENS, WENT_ON
+from trainmon.tails.death_rules import CAUGHT_TOKENS, DEATHS, EXCEPTION_TOKENS, WENT_ON
 from trainmon.tails.hardware_rules import HARDWARE
 from trainmon.tails.last_words import TOKENS as LAST_WORDS
 from trainmon.tails.record import NoteKind
@@ -249,7 +249,7 @@ TOKENS: tuple[bytes, ...] = tuple(
             b"traceback (most",
             b"ray.exceptions.",
             b"exception ignored",
-            *(token.encode() for token in (*EXCEPTION_TOKENS, *LAST_WORDS)),
+            *(token.encode() for token in (*EXCEPTION_TOKENS, *CAUGHT_TOKENS, *LAST_WORDS)),
             *(t.encode() for rule in RULES for t in rule.tokens),
         ]
     )

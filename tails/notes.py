@@ -42,6 +42,7 @@ _RULE_TOKENS = TokenGroups(
 )
 _RULES = tuple((rule, 1 << place) for place, rule in enumerate(RULES))
 _EXCEPTIONS = 1 << len(RULES)
+_CAUGHT_WITHIN = 3  # lines from what says that the program goes on to the traceback, among which others may write
 _HARMLESS_AS_WARNING = frozenset({_K.ERROR, _K.CUDA_OOM})
 
 
@@ -54,6 +55,7 @@ class NoteScanner:
         self.line_before = b""
         self._traces = Tracebacks()
         self._last_words = LastWords(source)
+        self._caught: tuple[str, int] = ("", -9)  # the rank and line of what last said that the program goes on
         self._newest: dict[NoteKind, tuple[float | None, int]] = {}
         self._headed: tuple[Note, str] | None = (
             None  # an error that ends in a colon and its rank: what it is comes below
@@ -86,11 +88,16 @@ class NoteScanner:
         notes: list[Note] = []
         is_traced = self._traces.holds(prefix.rank, line_no)
         if not prefix.is_warning:
-            is_caught = "Traceback (most" in text and _is_caught(self.line_before, prefix.rank)
+            is_caught = "Traceback (most" in text and (
+                _is_caught(self.line_before, prefix.rank)
+                or (self._caught[0] == prefix.rank and line_no - self._caught[1] <= _CAUGHT_WITHIN)
+            )
             for trace in self._traces.feed(text, prefix.rank, line_no, offset, is_caught=is_caught):
                 notes += self._of_trace(trace, prefix, step)
         if notes:
             self._newest.clear()
+        if not is_traced and CAUGHT.search(text[:_MAX_TEXT]) is not None:
+            self._caught = (prefix.rank, line_no)
         if len(text) > _MAX_LINE or _TABLE_ROW.match(text) or _SOURCE_LINE.match(text):
             return notes
         heard = _RULE_TOKENS.of(text.lower().encode("utf-8", "replace"))

@@ -130,7 +130,9 @@ def _by_words(
     )
     finished = next(reversed(ends.values()), None)
     if finished is not None and (cause is None or not _is_end_of_all(cause, finished, ends, trained)):
-        return JobState(State.FINISHED, f"the log says so: {quoted(finished.text)}", last_error, finished)
+        return JobState(
+            State.FINISHED, f"the log says so: {quoted(finished.text)}", None, finished, outlived=last_error
+        )
     is_over = reached and cause is not None and cause.kind in _AT_EXIT and not _NOT_WRITTEN.search(cause.text)
     if cause is not None and not is_over:
         state = {**BROKEN, **STOPPED}[cause.kind]
@@ -140,7 +142,7 @@ def _by_words(
         return JobState(state, f"{where}: {said}", said, cause)
     if reached:
         reason = f"step {steps[1]:.15g} of {total_steps:.15g}" if steps else ""
-        return JobState(State.FINISHED, reason, last_error)
+        return JobState(State.FINISHED, reason, outlived=last_error)
     if failed is not None:
         said = f"{_place(failed.note)}: {failed.words or failed.note.text}; what the worker died of is "
         said += f"in {failed.error_file}" if failed.error_file else "not in this log"

@@ -128,7 +128,7 @@ def judged(
         if words is not None:
             return replace(words, reason=f"{words.reason} [{job.id} is gone]", is_over=True)
         reason = f"the process ({job.id}) is gone and the log does not say how it ended"
-        return JobState(State.UNKNOWN, reason, silence(None).root_error, is_over=True)
+        return JobState(State.UNKNOWN, reason, is_over=True, outlived=silence(None).outlived)
     if job.state in ("STOPPED", "TRACED"):
         return JobState(State.SLOW, f"the process ({job.id}) is stopped; `kill -CONT` lets it go on")
     ran_s = now - job.started_at if job.started_at is not None else None

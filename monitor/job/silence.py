@@ -66,8 +66,8 @@ def by_silence(
     if pulse.age_s is None:
         if runs:
             state = State.RUNNING if has_steps else State.STARTING
-            return JobState(state, f"{where}; {runs} says that it runs", outlived)
-        return JobState(State.UNKNOWN, f"{where}; the log does not say how it ended", outlived)
+            return JobState(state, f"{where}; {runs} says that it runs", outlived=outlived)
+        return JobState(State.UNKNOWN, f"{where}; the log does not say how it ended", outlived=outlived)
     age = pulse.age_s
     limit = patience_s(has_steps, pulse, expected, limits)
     quiet = f"no new data for {duration(age)}"
@@ -76,15 +76,15 @@ def by_silence(
         return explained
     if age <= limit / 2:
         state = State.RUNNING if has_steps else State.STARTING
-        return JobState(state, f"{where}, newest data {duration(age)} old", outlived)
+        return JobState(state, f"{where}, newest data {duration(age)} old", outlived=outlived)
     if not is_known:
-        return JobState(State.UNKNOWN, f"{where}; {quiet}; whether the job still runs is not known", outlived)
+        return JobState(State.UNKNOWN, f"{where}; {quiet}; whether the job still runs is not known", outlived=outlived)
     job = f"while {runs} says that it runs" if runs else ""
     usual = f" (longest usual gap {seconds(pulse.gap_p99_s)})" if pulse.gap_p99_s is not None else ""
     if age <= limit:
-        return JobState(State.SLOW, "; ".join(filter(None, (where, quiet + usual, job))), outlived)
+        return JobState(State.SLOW, "; ".join(filter(None, (where, quiet + usual, job))), outlived=outlived)
     over = f"{quiet}, limit {duration(limit)}{usual}"
-    return JobState(State.HUNG, "; ".join(filter(None, (where, over, job))), outlived)
+    return JobState(State.HUNG, "; ".join(filter(None, (where, over, job))), outlived=outlived)
 
 
 def _explained(
@@ -96,14 +96,14 @@ def _explained(
         return None
     if expected is not None and age <= _PATIENT * expected.longest_s:
         words = f"{where}; a pause of {duration(age)}, usually {duration(expected.usual_s)} {expected.why}"
-        return JobState(expected.state, words, outlived)
+        return JobState(expected.state, words, outlived=outlived)
     if saving is not None:
         words = f"{where}; saving for {duration(age)}, line {saving.line_no}: {saving.text}"
-        return JobState(State.CHECKPOINTING, words, outlived, saving)
+        return JobState(State.CHECKPOINTING, words, None, saving, outlived=outlived)
     if pulse.burst_s is not None and age <= _PATIENT * pulse.burst_s:
         words = (
             f"{where}; records come about {pulse.burst_records or 0:.0f} at a time, up to {duration(pulse.burst_s)}"
             f" apart (a buffered writer, e.g. without PYTHONUNBUFFERED=1); newest data {duration(age)} old"
         )
-        return JobState(State.BUFFERED, words, outlived)
+        return JobState(State.BUFFERED, words, outlived=outlived)
     return None

@@ -42,7 +42,8 @@ ENDED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """`root_error`: the log's words for what ended the job, or the last error it outlived; None without one.
+    """`root_error`: the log's words for what ended the job; `outlived`: those for the last error that did not end it,
+    an earlier start's or one that it went on after. None without one.
 
     `evidence`: the line of the log that told, if one did. `is_over`: nothing more will come, though how it ended may
     not be known. `is_blocked`: it waits for something that waiting does not bring.
@@ -54,6 +55,7 @@ class JobState:
     evidence: Note | None = None
     is_over: bool = False
     is_blocked: bool = False
+    outlived: str | None = None
 
     @property
     def verdict(self) -> Verdict:

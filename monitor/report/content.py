@@ -262,6 +262,8 @@ def facts_rows(report: Report) -> list[tuple[str, str]]:
     rows += job_lines(run)
     if run.root_error:
         rows.append(("root error", run.root_error))
+    if run.outlived_error:
+        rows.append(("outlived error", run.outlived_error))
     return [*rows, ("thresholds", run.thresholds_source)]
 
 

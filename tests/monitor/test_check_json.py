@@ -42,6 +42,7 @@ RUN = {
     "state": str,
     "age_s": (*NUMBER, type(None)),
     "root_error": (str, type(None)),
+    "outlived_error": (str, type(None)),
     "files": list,
     "steps": dict,
     "attempts": list,

@@ -46,7 +46,7 @@ def test_last_words(notes: list[Note], expected: State, verdict: Verdict) -> Non
 
 def test_an_error_that_the_run_outlived_is_kept_but_does_not_end_it() -> None:
     found = state(note(NoteKind.TRACEBACK, 20, "ValueError: early"))
-    assert found.root_error == "ValueError: early"
+    assert (found.root_error, found.outlived) == (None, "ValueError: early")
     assert not found.ended
 
 

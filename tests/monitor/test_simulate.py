@@ -244,7 +244,7 @@ def test_the_product_judges_the_demo_as_its_script_has_it(tmp_path: Path) -> Non
     warned = {check.id for check in runs["llama-350m"].checks if check.verdict.value == "WARN"}
     assert warned >= {"loss.spike", "spike.co", "sys.step_time", "sys.straggler", "sys.memory"}
     assert runs["llama-350m"].attempts[0] == (1.0, 4351.0)
-    assert "out of memory" in str(runs["llama-350m"].root_error)
+    assert "out of memory" in str(runs["llama-350m"].outlived_error)
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Deaths by accelerators of every make, and by their run-times.
 
-Each row: a name, the log or the files of the run, the state, and words of the root error (None: there is none, "*": any).
+Each row: a name, the log or the files of the run, the state, and words of the root error (None: there is none, "*": any, an outlived one too).
 """
 # ruff: noqa: E501
 

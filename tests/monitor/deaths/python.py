@@ -1,6 +1,6 @@
 """Deaths as shells, launchers and kernels report them, and exceptions without a traceback.
 
-Each row: a name, the log or the files of the run, the state, and words of the root error (None: there is none, "*": any).
+Each row: a name, the log or the files of the run, the state, and words of the root error (None: there is none, "*": any, an outlived one too).
 """
 # ruff: noqa: E501
 
