@@ -29,9 +29,6 @@ def main() -> None:
             return
     gc.set_threshold(_RARELY)
     try:
-        from trainmon.lean_numpy import put_off
-
-        put_off()
         from trainmon.cli import main as command_line
 
         if _HEARS:
