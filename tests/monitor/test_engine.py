@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.monitor.logs import GRAD, LOSS, Jumps, Line, engine, feed_cut, parsed, plain_state, read, train
 from trainmon.monitor.finding import Severity, Verdict
+from trainmon.monitor.fold import KEPT_IN_ALL, stands_for
 from trainmon.monitor.frame import SignalKey
 from trainmon.tails.record import Block, NoteKind, Parsed
 
@@ -69,6 +70,24 @@ def test_a_live_run_gives_what_the_finished_file_gives(lines: list[Line]) -> Non
     feed_cut(live, lines, range(len(lines)), settling=True)
     assert plain_state(live) == plain_state(whole)
     assert live.notes == whole.notes
+
+
+@pytest.mark.parametrize("size", [23, 500])
+def test_a_crash_loop_gives_the_same_episodes_live_as_read_at_once(size: int) -> None:
+    """Each start begins anew and dies high above its loss: what is not kept each by itself is the same, and counted."""
+    starts = KEPT_IN_ALL + 50
+    losses = [2.0, 2.0, 2.0, 2.0, 5.0]
+    lines = [
+        train(step, 9.0 if (start, step) == (20, 5) else loss)
+        for start in range(starts)
+        for step, loss in enumerate(losses, 1)
+    ]
+    whole, live = read(lines), engine()
+    feed_cut(live, lines, range(0, len(lines), size), settling=True)
+    assert plain_state(live) == plain_state(whole)
+    old, *new = live.episodes()
+    assert (len(new), stands_for(old)) == (KEPT_IN_ALL, starts - KEPT_IN_ALL)
+    assert (old.severity, old.worst_value, old.recovered) == (Severity.FAIL, 9.0, False)
 
 
 @settings(max_examples=50, deadline=None)
