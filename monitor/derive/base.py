@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from trainmon.monitor.frame import Frame, SignalKey
-from trainmon.tails.record import FloatArray, MarkArray, Note
+from trainmon.tails.record import FloatArray, IntArray, MarkArray, Note
 
 
 class DraftLike(Protocol):
@@ -28,6 +28,14 @@ class DraftLike(Protocol):
 
     def put(self, key: SignalKey, values: FloatArray, text: str, marks: MarkArray | None = None) -> None:
         """Adds a derived column; `text` says what it was made from, `marks` where NaN and Inf are values."""
+        ...
+
+    def speak(self, key: SignalKey, own: SignalKey, rows: IntArray) -> None:
+        """Gives what `key` says at `rows`, ascending, to `own`."""
+        ...
+
+    def open_between(self, key: SignalKey, begin: int, end: int) -> None:
+        """Lets `key` be derived in the rows from `begin` up to `end`, though it was logged."""
         ...
 
     def raise_to(self, key: SignalKey, values: FloatArray) -> None:

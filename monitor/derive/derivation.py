@@ -20,11 +20,12 @@ from trainmon.monitor.derive.layers import EncoderRule, ResidualRule, UpdateRule
 from trainmon.monitor.derive.rank_mean import RankMeanRule
 from trainmon.monitor.derive.rank_peak import RankPeakRule
 from trainmon.monitor.derive.ranks import RankRule
+from trainmon.monitor.derive.speaker import SpeakerRule
 from trainmon.monitor.derive.system import ComputeRule, FragmentationRule, MemoryShareRule, StepTimeRule, TokenRateRule
 from trainmon.monitor.derive.training import ClipRateRule, ReplayRule, SkipRule
 from trainmon.monitor.frame import Frame, SignalKey
 from trainmon.monitor.thresholds import Thresholds
-from trainmon.tails.record import FloatArray, Mark, MarkArray, Note
+from trainmon.tails.record import FloatArray, IntArray, Mark, MarkArray, Note
 
 
 class Rule(Protocol):
@@ -53,6 +54,7 @@ class Draft:
         self._logged = logged
         self._texts = texts
         self._is_raised = False
+        self._spoken: dict[SignalKey, tuple[int, int]] = {}
         self.families: dict[str, list[SignalKey]] = {}
         for key in frame.columns:
             self.families.setdefault(key.signal, []).append(key)
@@ -65,12 +67,15 @@ class Draft:
         return self.columns.get(SignalKey(signal))
 
     def wants(self, key: SignalKey) -> bool:
-        """Whether `key` may be derived: it was not logged in an earlier frame."""
-        return key not in self._logged
+        """Whether `key` may be derived: it was not logged in an earlier frame, or was one rank's own."""
+        return key not in self._logged or key in self._spoken
 
     def put(self, key: SignalKey, values: FloatArray, text: str, marks: MarkArray | None = None) -> None:
         """Adds a derived column; rows from the first logged value on are left as logged. `marks`: (n,), of it."""
         if not self.wants(key):
+            return
+        if key in self._spoken:
+            self._put_between(key, values, text, marks)
             return
         logged = self.frame.columns.get(key)
         if logged is not None:
@@ -88,6 +93,39 @@ class Draft:
         self.columns[key] = values
         self._texts.setdefault(key, text)
 
+    def open_between(self, key: SignalKey, begin: int, end: int) -> None:
+        """See `DraftLike`."""
+        self._spoken[key] = (begin, end)
+
+    def speak(self, key: SignalKey, own: SignalKey, rows: IntArray) -> None:
+        """See `DraftLike`."""
+        plain = self.columns[key].copy()
+        moved, marks = np.full(len(self), np.nan), self.marks.get(key)
+        moved[rows] = plain[rows]
+        plain[rows] = np.nan
+        if marks is not None:
+            self.marks[own] = np.full(len(self), Mark.ABSENT, np.uint8)
+            self.marks[own][rows] = marks[rows]
+            self.marks[key] = marks.copy()
+            self.marks[key][rows] = Mark.ABSENT
+        self.columns |= {key: plain, own: moved}
+        self.families.setdefault(own.signal, []).append(own)
+        self._is_raised = True
+
+    def _put_between(self, key: SignalKey, values: FloatArray, text: str, marks: MarkArray | None) -> None:
+        """As `put`, in the rows in which a rank's own was taken for the run's; the others stay as logged."""
+        between = slice(*self._spoken[key])
+        before = self.columns.get(key, np.full(len(self), np.nan))
+        whole = before.copy()
+        whole[between] = values[between]
+        if marks is not None or key in self.marks:
+            made = self.marks.get(key, _marks_of(before)).copy()
+            made[between] = (_marks_of(values) if marks is None else marks)[between]
+            self.marks[key] = made
+        self.columns[key] = whole
+        self._texts[key] = text
+        self._is_raised = True
+
     def raise_to(self, key: SignalKey, values: FloatArray) -> None:
         """Raises a logged column; where nothing changes it stays as it is."""
         logged = self.columns.get(key)
@@ -102,7 +140,8 @@ class Draft:
         """The frame with what was put."""
         self._logged.update(self.frame.columns)
         for key in self.frame.columns:
-            self._texts.pop(key, None)
+            if key not in self._spoken:
+                self._texts.pop(key, None)
         if len(self.columns) == len(self.frame.columns) and not self._is_raised:
             return self.frame
         return replace(self.frame, columns=self.columns, marks=self.marks)
@@ -119,6 +158,7 @@ class Derivation:
         self.texts: dict[SignalKey, str] = {}
         self._logged: set[SignalKey] = set()
         self._rules: Sequence[Rule] = (
+            SpeakerRule(),
             RankRule(),
             RankPeakRule(),
             GlobalMeanRule(),

@@ -32,7 +32,7 @@ class GlobalMeanRule(DerivationRule):
 
     def apply(self, draft: DraftLike) -> None:
         """Puts `loss.train`, and the ranks' own means where they tell sums and counts, nats."""
-        if not draft.wants(LOSS) and _SUM not in draft.families:
+        if not draft.wants(LOSS) and draft.families.keys().isdisjoint((_SUM, _MEAN)):
             return
         # Each is heard wherever it stands: a rank's sum and its count may be in different rows of a step.
         counts, sums, means = (self._by_rank(draft, family) for family in (_COUNT, _SUM, _MEAN))

@@ -40,7 +40,7 @@ class RankMeanRule(DerivationRule):
         self._has_counts = self._has_counts or "loss.tokens" in draft.families
         keys = [key for key in draft.families.get("loss.rank", ()) if [name for name, _ in key.labels] == ["rank"]]
         is_put = _LOSS in draft.columns and _LOSS not in draft.frame.columns
-        if not keys or is_put or self._has_counts or not draft.wants(_LOSS):
+        if not keys or is_put or self._has_counts:
             return
         table = np.array([draft.columns[key] for key in keys])
         known = ~np.isnan(table)
