@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from trainmon.tails.formats.bar import Bar, BarKind, end_of, postfix_of, read_bar
+from trainmon.tails.formats.bare_split import loss_names
 from trainmon.tails.formats.flat import EVAL_WORD, METRIC
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.pairs import scan
@@ -131,6 +132,7 @@ class Bars(Dialect):
         self._epoch = ""  # the newest heading of an epoch
         self._named: set[str] = set()  # labels of bars that name their step
         self.newest_label = ""  # of the newest frame that was read in full, with what headings say of it
+        self._split: dict[str, dict[str, str]] = {}  # label -> what its keys "train" and "val" are the losses of
         self._passes: dict[str, float] = {}  # label -> steps before the pass that is drawn, if it is not the first
         self._drawn: dict[str, tuple[Bar, Line]] = {}  # label -> newest frame given
         self._newest: tuple[float, dict[str, float | None]] = (0.0, {})  # step and values of the newest frame given
@@ -240,9 +242,15 @@ class Bars(Dialect):
         if held is None:
             return
         values = postfix_of(held.bar) if held.values is None else held.values
-        if not _measures(tuple(values)):
-            return
         bar = held.bar
+        if not _measures(tuple(values)):
+            named = loss_names(values)
+            if named:
+                self._split[bar.label] = named  # for good: a loss may fall below 1
+            named = self._split.get(bar.label, {})
+            if not named.keys() & values.keys():
+                return
+            values = {named.get(key, key): value for key, value in values.items()}
         reading = Reading(values, dialect=self.name)
         key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
         if _is_eval(bar.label):

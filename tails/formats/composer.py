@@ -8,8 +8,9 @@ from trainmon.tails.formats.multi_line import MultiLine
 from trainmon.tails.formats.numbers import NUMBER
 from trainmon.tails.formats.template import Reading
 
-_HEADER = re.compile(r"\s*(?:\[epoch=(\d+)(?:/(\d+))?\])?\[batch=(\d+)(?:/(\d+))?\]:\s*")
-_EVAL = re.compile(r"\s*\[Eval batch=\d+/\d+\]")
+_LOGGER = r"(?:[A-Za-z_]\w{0,60}(?:\.\w{1,60}){1,6}: )?"  # composer.loggers.console: , which prefixes do not know
+_HEADER = re.compile(_LOGGER + r"\s*(?:\[epoch=(\d+)(?:/(\d+))?\])?\[batch=(\d+)(?:/(\d+))?\]:\s*")
+_EVAL = re.compile(_LOGGER + r"\s*\[Eval batch=\d+/\d+\]")
 
 
 class Composer(MultiLine):
@@ -17,8 +18,10 @@ class Composer(MultiLine):
 
     name = "composer"
     tokens = (b"[batch=", b"[eval batch=")
-    metric = re.compile(rf"\s+(?:Train |Eval )?(?P<key>[A-Za-z][^:\n]{{0,120}}?): (?P<value>{NUMBER})(?P<unit>%)?\s*")
-    other = re.compile(r"\s+(?:Train|Eval) [^:\n]{1,120}: .*")
+    metric = re.compile(
+        rf"{_LOGGER}\s+(?:Train |Eval )?(?P<key>[A-Za-z][^:\n]{{0,120}}?): (?P<value>{NUMBER})(?P<unit>%)?\s*"
+    )
+    other = re.compile(rf"{_LOGGER}\s+(?:Train|Eval) [^:\n]{{1,120}}: .*")
     samples = (
         b"[batch=1/4800]:\n\t Train time/batch: 0\n\t Train loss/train/total: 12.0123\n"
         b"\t Train time/remaining: 1:02:03\n"

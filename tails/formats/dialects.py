@@ -10,6 +10,7 @@ from trainmon.tails.formats.columns import Columns
 from trainmon.tails.formats.composer import Composer
 from trainmon.tails.formats.composer_file import ComposerFile
 from trainmon.tails.formats.continued import Continued
+from trainmon.tails.formats.darknet import Darknet
 from trainmon.tails.formats.deepspeed import DeepSpeed
 from trainmon.tails.formats.dict_line import DictLine
 from trainmon.tails.formats.epoch_batch import EpochBatch
@@ -20,6 +21,7 @@ from trainmon.tails.formats.generic import Generic
 from trainmon.tails.formats.ggml import Ggml
 from trainmon.tails.formats.headed import Headed
 from trainmon.tails.formats.influx import Influx
+from trainmon.tails.formats.julia import Julia
 from trainmon.tails.formats.keras import Keras
 from trainmon.tails.formats.line import Dialect
 from trainmon.tails.formats.lingua import Lingua
@@ -70,6 +72,8 @@ DIALECTS: tuple[type[Dialect], ...] = (
     Sockeye,
     Influx,
     CatBoost,
+    Darknet,
+    Julia,
     Triples,
     LoggableBar,
     EpochBatch,

@@ -46,6 +46,7 @@ _SETTINGS_WITHIN = 200_000
 _MAX_ITEMS = 4000
 _OF_OTHERS = 3  # lines of another program among those of a dictionary
 _BELOW = 2  # lines from one that names the step to the dictionary
+_OF_COMPOSER = ("loss/train/", "metrics/train/", "time/batch_in_epoch", "time/token", "time/sample")
 _NEAR = 160  # characters before a dictionary in which its step may stand
 
 
@@ -157,7 +158,7 @@ class DictLine(Dialect):
     def _own_step(reading: Reading, values: dict[str, float | None], words: dict[str, str], before: str) -> None:
         key = next((key for key in _STEP_KEYS if values.get(key) is not None), None)
         if key is None:
-            key = step_key_of(values)
+            key = step_key_of(values) or _batches_of_composer(values)
         if key is not None:
             reading.step, reading.step_key = values.pop(key), key
             return
@@ -231,6 +232,17 @@ class DictLine(Dialect):
         for key, value in numbers.items():
             if value is not None:
                 sink.fact(f"final/{key}", value, line.line_no)
+
+
+def _batches_of_composer(values: Mapping[str, float | None]) -> str | None:
+    """Composer's count of batches, which alone would be the seconds of one.
+
+    >>> _batches_of_composer({"time/batch": 7.0, "loss/train/total": 2.5}), _batches_of_composer({"time/batch": 7.0})
+    ('time/batch', None)
+    """
+    count = values.get("time/batch")
+    is_count = count is not None and count >= 0 and count == count // 1
+    return "time/batch" if is_count and any(key.startswith(_OF_COMPOSER) for key in values) else None
 
 
 def _is_beside(text: str) -> bool:

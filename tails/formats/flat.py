@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from typing import ClassVar
 
+from trainmon.tails.formats.bare_split import named_losses
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import with_multiplier
 from trainmon.tails.formats.pairs import MOST_PAIRS, Pair
@@ -172,8 +173,10 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
             return None
         shape = Shape(fields_of(pairs, others), others)
     _take_rank(text, shape)
-    if not shape.fields or not any(METRIC.search(key) for key, _ in shape.fields):
-        return None
+    if not any(METRIC.search(key) for key, _ in shape.fields):
+        shape.fields = named_losses(text, shape.fields)
+        if not any(METRIC.search(key) for key, _ in shape.fields):
+            return None
     _mark_evaluation(text, shape)
     return shape
 

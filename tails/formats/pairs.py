@@ -135,7 +135,7 @@ def _unit_at(text: str, end: int, *, keys_first: bool) -> tuple[str, int, bool]:
 @lru_cache(maxsize=4096)
 def _key_before(gap: str) -> tuple[str, bool]:
     """The key in the text before a number, and whether that text is prose rather than a key."""
-    inner = gap.rstrip(_TRIM)
+    inner = gap.removeprefix("('").removeprefix('("').rstrip(_TRIM)  # a tuple, as Python 2 prints several values
     ended = _ENDED.match(inner)
     cut = ended.end() if ended is not None else 0
     for match in _CUT.finditer(inner):
