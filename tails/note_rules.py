@@ -224,6 +224,11 @@ RULES: tuple[Rule, ...] = (
         r"(?:deepspeed|torchrun|python)"
         r"|Setting OMP_NUM_THREADS environment variable",
     ),
+    _rule(  # printed when the data is loaded: an error above it may have been survived (detectors.failed_starts)
+        _K.LAUNCH,
+        "running training|starting training",
+        r"(?:^|\s)(?:\*{3,10}|={3,10}|-{3,10}) ?(?:running|starting) training ?(?:\*{3,10}|={3,10}|-{3,10})\s*$",
+    ),
     _rule(
         _K.EARLY_STOP,
         "stopping early|stopping_early|early stop",

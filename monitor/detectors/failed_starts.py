@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from trainmon.tails.lazy_pattern import lazy
 from trainmon.tails.record import Note, NoteKind
 from trainmon.tails.text import printable
 
@@ -13,6 +15,7 @@ _DEATHS: Final = frozenset(
     | {_K.KEYBOARD_INTERRUPT, _K.SIGTERM, _K.SIGHUP, _K.SIGKILL, _K.PREEMPTED, _K.CANCELLED, _K.NODE_FAIL}
 )
 _CAUSE_CHARS: Final = 80
+_BANNER: Final = lazy(r"(?:running|starting) training", re.IGNORECASE)
 
 
 class FailedStarts:
@@ -25,6 +28,7 @@ class FailedStarts:
         self.count = 0
         self._has_rows = False
         self._cause = self._last_cause = ""
+        self._has_banner = False
 
     def row(self) -> None:
         """Rows of training came."""
@@ -34,10 +38,16 @@ class FailedStarts:
     def note(self, note: Note) -> None:
         """An event of the log."""
         if note.kind is NoteKind.LAUNCH:
+            # What begins training comes behind what sets it up, and an error there may have been survived.
+            is_banner = _BANNER.search(note.text) is not None
+            if is_banner and not self._has_banner:
+                self._has_banner, self._cause = True, ""
+                return
             if self._cause:
                 self.count += 1
                 self._last_cause = self._cause
             self._has_rows, self._cause = False, ""
+            self._has_banner = is_banner
         elif note.kind in _DEATHS and not self._has_rows and not note.teardown and not self._cause:
             self._cause = printable(note.text, _CAUSE_CHARS) or note.kind.value
 
