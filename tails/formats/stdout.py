@@ -146,13 +146,13 @@ class Stdout(LineFormat):
             is_rest = False
             of_any_width = None
             known = None if self._busy else places.get(outline)
-            if known is None and loose and not self._busy and outline not in dull and b"\r" not in raw:
+            if raw and known is None and loose and not self._busy and outline not in dull and b"\r" not in raw:
                 of_any_width = self._outlines.read_loose(outline, raw)
             if of_any_width is not None:
                 together.append((of_any_width[0], raw, offset, line_no, of_any_width[1]))
             elif known is not None and known.bulk is not None:
                 together.append((known, raw, offset, line_no, None))
-            elif self._busy or not (outline in dull or self._known.is_muted(raw, outline)):
+            elif raw and (self._busy or not (outline in dull or self._known.is_muted(raw, outline))):
                 if together:
                     self._read_together(together)
                     together = []
@@ -160,7 +160,7 @@ class Stdout(LineFormat):
                     self._notes.line_before = lines[index - 1] if index else self._line_before
                 if b"\r" in raw:
                     self._frames(raw, outline, offset, line_no)
-                elif raw:
+                else:
                     self._line(raw, outline, offset, line_no, is_whole=True)
             offset += size
             line_no += 1
