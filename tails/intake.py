@@ -200,7 +200,8 @@ class Intake:
         for reader in readers:
             reader.stop()
         for reader in readers:
-            reader.join(timeout=0.5)
+            if reader.ident is not None:
+                reader.join(timeout=0.5)
 
     def _host_problems(self) -> list[str]:
         """What is wrong with connections now, in place of what the last search on those hosts found."""
@@ -262,6 +263,10 @@ class Intake:
         self._unscanned.discard(address)
         if not self._unscanned:
             self._is_scanned.set()
+        with self._lock:
+            for each in (*self._readers.values(), *self._host_readers.values()):
+                if each.ident is None:  # new, or there was no thread to be had for it the last time
+                    each.start()
 
     def _move(self, old: Path, new: Path) -> None:
         reader = self._reader_of[new] = self._reader_of.pop(old)
@@ -282,7 +287,6 @@ class Intake:
                 preview_by=self._detect if self._previews else None,
             )
             self._readers[mount.point] = reader
-            reader.start()
         self._reader_of[file.path] = reader
         tail = open_source(file, self._clock, self._detect, must_reopen=mount.is_blind and self._follow)
         return reader, Source(name, file.path, file.role, tail)
@@ -295,7 +299,6 @@ class Intake:
         if reader is None:
             reader = HostReader(hosts().host(remote.address), self._queue, clock=self._clock, follow=self._follow)
             self._host_readers[remote.address] = reader
-            reader.start()
         self._reader_of[file.path] = reader
         return reader, Source(name, file.path, file.role, reader.open(remote, file.role, self._detect))
 

@@ -14,9 +14,14 @@ from pathlib import Path
 from trainmon import version
 from trainmon.tails.text import printable
 
+_NO_THREAD = "can't start new thread"  # Python's words where the system refuses one
+
 
 def told(error: BaseException | None) -> str:
     """One line that says what happened, that nothing was lost, and where the details are."""
+    if isinstance(error, MemoryError) or _NO_THREAD in str(error):
+        advice = "give it more memory or processes (ulimit -v, ulimit -u, the limit of the job) or name fewer logs"
+        return f"trainmon: out of memory; {advice}. The runs and their logs are untouched."
     what = "unknown" if error is None else f"{type(error).__name__}: {printable(str(error), 200)}"
     place = "" if error is None else _keep(error)
     where = f"; please report it with {place}" if place else ""

@@ -16,6 +16,7 @@ from trainmon.tails import worker_top
 from trainmon.tails.discover import discover
 from trainmon.tails.formats.base import Format
 from trainmon.tails.intake import Intake
+from trainmon.tails.reader import Reader
 from trainmon.tails.watch import Watcher
 
 
@@ -93,6 +94,26 @@ def test_standard_input_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     intake.stop()
     for end in (reading, writing):
         os.close(end)
+
+
+def test_a_reader_for_which_there_is_no_thread_is_started_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too little memory, too many processes: what was found is read as soon as there is a thread."""
+    (tmp_path / "train.log").write_text(rows(0, 3))
+    start, refused = Reader.start, []
+
+    def refuses_once(reader: Reader) -> None:
+        if not refused:
+            refused.append(reader)
+            raise RuntimeError("can't start new thread")
+        start(reader)
+
+    monkeypatch.setattr(Reader, "start", refuses_once)
+    intake = Intake([str(tmp_path)], clock=CLOCK, detect=detect)
+    Taker(intake).until(lambda items: steps(items).get("train.log") == [0, 1, 2])
+    assert refused
+    intake.stop()
 
 
 def test_looking_for_remarks_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

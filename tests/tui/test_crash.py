@@ -28,6 +28,17 @@ def test_one_line_names_the_error_and_the_file(tmp_path: Path, monkeypatch: pyte
     assert re.search(r"test_crash\.py", file.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_too_little_memory_is_no_fault_to_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    line = told(error)
+    assert "ulimit -v" in line
+    assert "report" not in line
+    assert not list(tmp_path.iterdir())
+
+
 async def test_the_app_ends_with_that_line_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
