@@ -17,6 +17,7 @@ from trainmon.tails.formats.epoch_batch import EpochBatch
 from trainmon.tails.formats.espnet import EspNet
 from trainmon.tails.formats.exposition import Exposition
 from trainmon.tails.formats.fairseq import Fairseq
+from trainmon.tails.formats.generated import Generated
 from trainmon.tails.formats.generic import Generic
 from trainmon.tails.formats.ggml import Ggml
 from trainmon.tails.formats.headed import Headed
@@ -47,6 +48,7 @@ from trainmon.tails.formats.verl import Verl
 from trainmon.tails.formats.wenet import WeNet
 
 DIALECTS: tuple[type[Dialect], ...] = (
+    Generated,  # before those that would read what a model wrote
     Exposition,
     OlmoCore,
     Composer,

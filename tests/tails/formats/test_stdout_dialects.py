@@ -17,7 +17,9 @@ def test_samples_are_read_by_their_dialect(dialect: type[Dialect], sample: bytes
     parsed = read(sample)
     assert parsed.records > 0
     assert parsed.unreadable == 0
-    expected = {"dict": {"dict", "hf_trainer"}}.get(dialect.name, {dialect.name})
+    # What a model wrote is taken so that it is no record: the records are another's.
+    others = {"dict": {"dict", "hf_trainer"}, "generated text": {"generic"}}
+    expected = others.get(dialect.name, {dialect.name})
     assert label(sample) in expected
 
 
