@@ -37,16 +37,19 @@ class LateMonitor:
     def _begin(self) -> None:
         try:
             session = self._make()
+            with self._lock:
+                for ask in self._asked:
+                    ask(session)
+                if not self._is_stopped:
+                    session.start()
+                self._session = session
         except Exception as error:  # the thread's top: the screen says so
-            self._latest = FleetSnapshot((), problems=(f"cannot begin: {type(error).__name__}: {error}",))
+            why = f"cannot begin: {type(error).__name__}: {error}"
+            if isinstance(error, MemoryError) or "new thread" in str(error):
+                why += "; give it more memory or processes (ulimit -v, ulimit -u, the limit of the job)"
+            self._latest = FleetSnapshot((), problems=(why,))
             self._on_new()
             return
-        with self._lock:
-            for ask in self._asked:
-                ask(session)
-            self._session = session
-            if not self._is_stopped:
-                session.start()
         if self._is_stopped:
             session.stop()
 

@@ -96,3 +96,19 @@ def test_what_cannot_be_made_is_said(log: Path) -> None:
     with pytest.raises(LookupError):
         late.search_log("a.log", 1, "x", 1)
     late.stop()
+
+
+def test_one_that_cannot_start_says_so_and_what_to_do(log: Path) -> None:
+    class NoThread(Monitor):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    late, told = LateMonitor(lambda: NoThread([str(log)], cwd=log.parent)), threading.Event()
+    late.call_when_new(told.set)
+    late.start()
+    assert told.wait(_PATIENCE_S)
+    (problem,) = late.latest().problems
+    assert "can't start new thread" in problem
+    assert "ulimit -v" in problem
+    assert not late.is_alive()
+    late.stop()
