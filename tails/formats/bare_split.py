@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 _TRAIN = re.compile(r"train(?:ing)?|trn|tr", re.IGNORECASE)
 _HELD_OUT = re.compile(r"val(?:id(?:ation)?)?|vld|test|dev|eval", re.IGNORECASE)
+_BARE_VAL = re.compile(r"val(?:id(?:ation)?)?|vld", re.IGNORECASE)
+_LOSS = re.compile(r"(?:train(?:ing)?[ _/])?loss", re.IGNORECASE)
 _DECIMAL = re.compile(r"\d{1,4}\.\d{1,12}")
 _LEAST = 1.0  # accuracies are no greater; where all are smaller nothing tells
 _MOST = 20.0  # percentages soon are greater, a model's loss per token is not
@@ -28,6 +30,27 @@ def named_losses(text: str, fields: list[tuple[str, tuple[int, int]]]) -> list[t
         return fields
     names = _names({key: float(value) for key, value in told.items()})
     return [(names.get(key, key), span) for key, span in fields] if names else fields
+
+
+def named_beside(text: str, fields: list[tuple[str, tuple[int, int]]]) -> list[tuple[str, tuple[int, int]]]:
+    """`fields` of `text` with a bare ``val`` beside the training's loss called a loss, where it is about as large and
+    no share.
+
+    >>> named_beside("loss 3.2 val 3.3", [("loss", (5, 8)), ("val", (13, 16))])
+    [('loss', (5, 8)), ('val loss', (13, 16))]
+    >>> named_beside("loss 3.2 val 0.8", [("loss", (5, 8)), ("val", (13, 16))])
+    [('loss', (5, 8)), ('val', (13, 16))]
+    """
+    bare = [(key, span) for key, span in fields if _BARE_VAL.fullmatch(key)]
+    losses = [span for key, span in fields if _LOSS.fullmatch(key)]
+    if len(bare) != 1 or len(losses) != 1:
+        return fields
+    (name, (start, end)), loss, value = bare[0], text[slice(*losses[0])], text[slice(*bare[0][1])]
+    if not (_DECIMAL.fullmatch(loss) and _DECIMAL.fullmatch(value)):
+        return fields
+    if not _LEAST < float(value) < _MOST or not 0.5 <= float(value) / max(float(loss), 1e-9) <= 2.0:
+        return fields
+    return [("val loss" if key == name and span == (start, end) else key, span) for key, span in fields]
 
 
 def loss_names(values: Mapping[str, float | None]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from typing import ClassVar
 
-from trainmon.tails.formats.bare_split import named_losses
+from trainmon.tails.formats.bare_split import named_beside, named_losses
 from trainmon.tails.formats.line import Dialect, Line
 from trainmon.tails.formats.numbers import with_multiplier
 from trainmon.tails.formats.pairs import MOST_PAIRS, Pair
@@ -177,6 +177,7 @@ def shape_of(line: Line, *, needs_step: bool = True) -> Shape | None:
         shape.fields = named_losses(text, shape.fields)
         if not any(METRIC.search(key) for key, _ in shape.fields):
             return None
+    shape.fields = named_beside(text, shape.fields)
     _mark_evaluation(text, shape)
     return shape
 

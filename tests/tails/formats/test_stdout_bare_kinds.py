@@ -59,6 +59,22 @@ def test_a_bar_with_the_two_sets_behind_it() -> None:
     assert len(values(parsed, "val loss")) == 4
 
 
+@pytest.mark.parametrize(
+    ("form", "is_loss"),
+    [
+        ("step {step} loss {loss} val 3.5", True),
+        ("#{step} loss={loss} val=3.5", True),
+        ("step {step} loss {loss} val 0.5", False),  # an accuracy, as far as one can tell
+        ("step {step} loss {loss} val 62.5", False),
+        ("step {step} loss {loss} val 3", False),  # a count
+    ],
+)
+def test_held_out_data_beside_a_loss(form: str, is_loss: bool) -> None:
+    parsed = read(lines(form))
+    assert values(parsed, "loss") == EVERY_TEN
+    assert len(values(parsed, "val loss")) == (len(LOSSES) if is_loss else 0)
+
+
 @pytest.mark.parametrize("which", ["{} binary_logloss", "{}'s binary_logloss", "{}-logloss", "{}-rmse", "{}'s l2"])
 def test_boosted_trees_tell_held_out_data_from_training(which: str) -> None:
     for name in ("train", "training"):
