@@ -94,7 +94,7 @@ def _list(value: object) -> list[str]:
 
 
 def _error(root: object, runs: list[RunSnapshot]) -> Iterator[str]:
-    got = [error for run in runs for error in (run.root_error, run.outlived_error) if error]
+    got = [run.root_error for run in runs if run.root_error]
     if root is None:
         return
     wanted = "".join(str(root).split())[:60]

@@ -114,7 +114,7 @@ def assemble(
         eta_s=None if job.ended or job.state is State.UNKNOWN else eta_s,
         age_s=pulse.age_s,
         live=live and not job.is_over,
-        root_error=job.root_error,
+        root_error=job.error,
         outlived_error=job.outlived,
         attempts=tuple(engine.attempts),
         series=series,

@@ -42,7 +42,7 @@ def is_worth_a_report(run: RunSnapshot) -> bool:
     """Whether there is anything to report: a number, an event, or a state that is known."""
     return (
         run.job is not None
-        or bool(run.series or run.root_error or run.outlived_error or run.notes)
+        or bool(run.series or run.root_error or run.notes)
         or run.state in ENDED
     )
 
@@ -138,7 +138,7 @@ def _header(run: RunSnapshot) -> list[str]:
     lines += _wrap(f"state      {run.state.value}{why}{age}", "", " " * 11)
     for heading, words in job_lines(run):
         lines += _wrap(f"{heading:<10} {printable(words, 600)}", "", " " * 11)
-    if run.root_error:
+    if run.root_error and not run.outlived_error:
         lines += _wrap(f"root error {printable(run.root_error, 400)}", "", " " * 11)
     if run.outlived_error:
         lines += _wrap(f"outlived   {printable(run.outlived_error, 400)} (not what ended the run)", "", " " * 11)

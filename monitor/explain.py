@@ -226,7 +226,7 @@ def _of_job(run: RunSnapshot) -> list[str]:
         told.append(
             f"next checkpoint in {duration(run.at_risk.next_checkpoint_s)}; about {run.at_risk.steps:.0f} steps at risk"
         )
-    if run.root_error:
+    if run.root_error and not run.outlived_error:
         told.append(f"root error: {run.root_error}")
     if run.outlived_error:
         told.append(f"outlived error: {run.outlived_error}")

@@ -43,7 +43,7 @@ ENDED: Final = frozenset(
 @dataclass(frozen=True, slots=True)
 class JobState:
     """`root_error`: the log's words for what ended the job; `outlived`: those for the last error that did not end it,
-    an earlier start's or one that it went on after. None without one.
+    an earlier start's or one that it went on after. None without one. `error`: the first of the two.
 
     `evidence`: the line of the log that told, if one did. `is_over`: nothing more will come, though how it ended may
     not be known. `is_blocked`: it waits for something that waiting does not bring.
@@ -63,6 +63,11 @@ class JobState:
         if self.is_blocked:
             return Verdict.WARN
         return _VERDICT.get(self.state, Verdict.NO_DATA)
+
+    @property
+    def error(self) -> str | None:
+        """What the log says went wrong last, whether the job ended by it or not."""
+        return self.root_error or self.outlived
 
     @property
     def ended(self) -> bool:

@@ -260,7 +260,7 @@ def facts_rows(report: Report) -> list[tuple[str, str]]:
     if len(run.attempts) > 1:
         rows.append(("attempts", ", ".join(f"{first:.15g}-{last:.15g}" for first, last in run.attempts[-8:])))
     rows += job_lines(run)
-    if run.root_error:
+    if run.root_error and not run.outlived_error:
         rows.append(("root error", run.root_error))
     if run.outlived_error:
         rows.append(("outlived error", run.outlived_error))

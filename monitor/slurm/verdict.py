@@ -63,8 +63,8 @@ def judged(job: JobInfo, words: JobState | None, silence: Silence, *, now: float
         found = _running(job, words, silence, now, age_s)
     if now - job.asked_at > _STALE_S and not found.ended:
         found = replace(found, reason=f"{found.reason} (Slurm was last heard {duration(now - job.asked_at)} ago)")
-    if found.root_error is None and words is not None and words.root_error is not None:
-        found = replace(found, root_error=words.root_error)
+    if found.error is None and words is not None and words.error is not None:
+        found = replace(found, root_error=words.root_error, outlived=words.outlived)
     return found
 
 
@@ -116,7 +116,8 @@ def _ended(job: JobInfo, words: JobState | None) -> JobState:
     if state is State.FINISHED and words.state is not State.FINISHED:
         # A script that was told to stop, saved and left in order.
         return replace(words, reason=f"{words.reason} [{who}]", is_over=True)
-    return JobState(_refined(state, job), f"{who}; the log: {words.reason}", words.root_error, words.evidence, True)
+    reason = f"{who}; the log: {words.reason}"
+    return replace(words, state=_refined(state, job), reason=reason, is_over=True, is_blocked=False)
 
 
 def _never_ran(job: JobInfo) -> bool:
@@ -144,11 +145,11 @@ def _waiting(job: JobInfo, words: JobState | None, now: float) -> JobState:
     is_blocked = job.reason.startswith(_BLOCKED)
     if is_blocked:
         parts.append("this does not pass by waiting")
-    if words is not None and words.root_error and again:
-        parts.append(f"its last start ended with: {words.root_error}")
+    if words is not None and words.error and again:
+        parts.append(f"its last start ended with: {words.error}")
     state = State.REQUEUED if again else State.QUEUED
     reason = f"{', '.join(parts)} [Slurm job {job.id} {job.state}]".lstrip()
-    return JobState(state, reason, words.root_error if words and again else None, is_blocked=is_blocked)
+    return JobState(state, reason, words.error if words and again else None, is_blocked=is_blocked)
 
 
 def _running(job: JobInfo, words: JobState | None, silence: Silence, now: float, age_s: float | None) -> JobState:

@@ -19,10 +19,10 @@ SECOND = "".join(f"step {at} loss {3 - at / 90:.4f}\n" for at in range(40, 120, 
 @pytest.mark.parametrize("end", ["", "Training finished.\n"])
 def test_the_error_of_a_start_that_another_followed(tmp_path: Path, end: str) -> None:
     run = run_of(tmp_path, f"{FIRST}{tb('IndexError: list index out of range')}{SECOND}{end}")
-    assert (run.root_error, run.outlived_error) == (None, "IndexError: list index out of range")
+    assert (run.root_error, run.outlived_error) == ("IndexError: list index out of range",) * 2
     assert len(run.attempts) == 2
     told = run_document(run)
-    assert (told["root_error"], told["outlived_error"]) == (None, "IndexError: list index out of range")
+    assert (told["root_error"], told["outlived_error"]) == ("IndexError: list index out of range",) * 2
     assert "outlived   IndexError: list index out of range" in report(run)
 
 

@@ -64,7 +64,7 @@ def test_what_ended_a_start_before_did_not_end_the_run(tmp_path: Path) -> None:
     run = read(tmp_path).snapshot
     assert run.attempts == ((1, 100), (81, 150))
     assert run.state is State.RUNNING
-    assert (run.root_error, run.outlived_error) == (None, "KeyError: 'a'")
+    assert (run.root_error, run.outlived_error) == ("KeyError: 'a'", "KeyError: 'a'")
 
 
 def test_a_single_rank_s_loss_is_the_run_s_over_all_starts(tmp_path: Path) -> None:
