@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,8 @@ from trainmon.tails.sealed import DamagedError, require_whole, sealed
 SCHEMA = "trainmon.state/1"
 _MOST_BYTES = 4_000_000
 _MOST_EPISODES = 5_000  # the newest are kept
+
+_LISTS = frozenset(("pins", "acknowledged", "snoozed", "added"))
 
 Named = tuple[str, str]
 
@@ -77,9 +80,15 @@ class StateFile:
         digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:20]
         self.path = folder / f"{digest}.json"
         self._ours = True
+        self._mine: State | None = None  # as it was read here, or given to be written last
 
     def read(self) -> tuple[State, str]:
         """What was remembered and ""; an empty state and one line on why, where it cannot be used."""
+        found, problem = self._read()
+        self._mine = found
+        return found, problem
+
+    def _read(self) -> tuple[State, str]:
         empty = State(directory=self.directory)
         try:
             raw = read_private(self.path, _MOST_BYTES)
@@ -100,7 +109,14 @@ class StateFile:
             return empty, f"{self.path}: damaged ({str(error)[:80]}); pins and acknowledgements begin anew"
 
     def write(self, state: State) -> str:
-        """Replaces the file in one piece; "" or one line on why it could not be written."""
+        """Replaces the file in one piece; "" or one line on why it could not be written.
+
+        What another watch of the same directory has put there meanwhile stays.
+        """
+        mine = state
+        if self._ours and self._mine is not None:
+            theirs, problem = self._read()
+            state = state if problem else joined(self._mine, mine, theirs)
         if not self._ours:
             return ""
         kept = msgspec.structs.replace(
@@ -113,4 +129,29 @@ class StateFile:
             write_private(self.path, sealed(msgspec.json.format(msgspec.json.encode(kept), indent=1)))
         except OSError as error:
             return f"{self.path}: {error.strerror or error}; pins and acknowledgements will not be remembered"
+        self._mine = mine
         return ""
+
+
+def joined(base: State, mine: State, theirs: State) -> State:
+    """What two have made of `base`: of lists what either has added or taken away, of the rest mine where I changed it.
+
+    >>> base, mine = State(pins=(("a", ""),), order="name"), State(pins=(("a", ""), ("b", "")), order="name")
+    >>> two = joined(base, mine, State(pins=(("c", ""),), order="age"))
+    >>> two.pins, two.order
+    ((('c', ''), ('b', '')), 'age')
+    """
+    values: dict[str, object] = {}
+    for name in State.__struct_fields__:
+        before, here, there = (getattr(state, name) for state in (base, mine, theirs))
+        if name in _LISTS:
+            gone = set(before) - set(here)
+            values[name] = tuple(dict.fromkeys([*(one for one in there if one not in gone), *_less(here, before)]))
+        else:
+            values[name] = there if here == before else here
+    return msgspec.structs.replace(mine, **values)
+
+
+def _less(some: tuple[Any, ...], others: tuple[Any, ...]) -> list[Any]:
+    known = set(others)
+    return [one for one in some if one not in known]

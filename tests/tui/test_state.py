@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.tui import sample
 from tests.tui.driver import StillClock, source_of
@@ -138,6 +139,24 @@ def test_of_more_acknowledged_episodes_than_are_kept_the_newest_stay(tmp_path: P
     asleep = [one[2] for one in file.read()[0].snoozed]
     assert asleep == [str(number) for number in range(6000 - len(asleep), 6000)]
     assert len(asleep) == len(kept)
+
+
+def test_two_that_watch_one_directory_keep_what_both_were_told(tmp_path: Path) -> None:
+    one, other = StateFile(tmp_path, tmp_path / "state"), StateFile(tmp_path, tmp_path / "state")
+    StateFile(tmp_path, tmp_path / "state").write(State(pins=(("old", ""), ("kept", "")), order="name"))
+    first, second = one.read()[0], other.read()[0]
+    first = replace(first, pins=(("kept", ""), ("one", "")), acknowledged=(("a", "", "nan"),))
+    second = replace(second, pins=(*second.pins, ("other", "")), snoozed=(("b", "", "spike", 9.0),), order="age")
+    assert (one.write(first), other.write(second)) == ("", "")
+    first = replace(first, acknowledged=(*first.acknowledged, ("a", "", "oom")))
+    assert one.write(first) == ""
+    kept = StateFile(tmp_path, tmp_path / "state").read()[0]
+    assert set(kept.pins) == {("kept", ""), ("one", ""), ("other", "")}  # and "old", which the first took away, is gone
+    assert kept.acknowledged == (("a", "", "nan"), ("a", "", "oom"))
+    assert kept.snoozed == (("b", "", "spike", 9.0),)
+    assert kept.order == "age"  # only the second changed it
+    assert other.write(replace(second, pins=second.pins[:2])) == ""
+    assert set(StateFile(tmp_path, tmp_path / "state").read()[0].pins) == {("kept", ""), ("one", "")}
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
