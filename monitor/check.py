@@ -40,11 +40,7 @@ def exit_status(runs: Sequence[RunSnapshot], *, strict: bool, named_unjudged: bo
 
 def is_worth_a_report(run: RunSnapshot) -> bool:
     """Whether there is anything to report: a number, an event, or a state that is known."""
-    return (
-        run.job is not None
-        or bool(run.series or run.root_error or run.notes)
-        or run.state in ENDED
-    )
+    return run.job is not None or bool(run.series or run.root_error or run.notes) or run.state in ENDED
 
 
 def of_one_look(problem: str, run: RunSnapshot | None = None) -> str:
