@@ -17,6 +17,7 @@ from tests.monitor.sinks.test_outlets import PATIENCE_S
 from tests.monitor.test_headless import Headless, append, rows, start
 from tests.terminal import Terminal
 from tests.test_pty import TRAINMON, log, row
+from trainmon.tails.sealed import sealed
 
 __all__ = ["log", "server", "start"]
 
@@ -66,7 +67,7 @@ def test_headless_tells_everyone(start: type[Headless], tmp_path: Path, server: 
         "log": os.path.realpath(metrics),
         "at": 1.0,
     }
-    (tmp_path / "team" / "ann@host.acks.jsonl").write_text(json.dumps(mark) + "\n")
+    (tmp_path / "team" / "ann@host.acks.jsonl").write_bytes(sealed(json.dumps(mark).encode()))
     told = program.wait_for("mark", episode=episode["id"])
     assert told["what"] == "acknowledge"
     assert told["by"]

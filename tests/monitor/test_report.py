@@ -19,6 +19,7 @@ from trainmon.monitor.logbook import Logbook, Remark
 from trainmon.monitor.report.markdown import code, plain
 from trainmon.monitor.report.svg_chart import Band, svg_chart
 from trainmon.monitor.text_chart import Line, pieces, text_chart, thinned
+from trainmon.tails.sealed import sealed
 
 EVIL = "<script>alert(1)</script> [x](javascript:y) \x1b]52;c;aGk=\x07 `````` & \u202e @all"
 
@@ -270,7 +271,7 @@ def test_what_a_team_acknowledged_is_told_with_who_and_when(folder: Path, home: 
         "log": str((folder / "train.log").resolve()),
         "at": 1767225600.0,
     }
-    (team / "ann@login1.acks.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    (team / "ann@login1.acks.jsonl").write_bytes(sealed(json.dumps(line).encode()))
     words = ("report", "train.log", "--shared-state", str(team))
     document = json.loads(run(*words, "--json", cwd=folder, **home).stdout)
     assert document["acknowledged"] == [episode["id"]]
