@@ -70,7 +70,7 @@ class DocumentFormat(Format):
     def parse(self, data: bytes) -> Parsed:
         """Reads the whole document. The caller keeps only records beyond those of the reading before."""
 
-    def joined(self, data: bytes, beside: bytes) -> bytes:  # noqa: ARG002
+    def joined(self, data: bytes, beside: bytes) -> bytes:  # noqa: ARG002 - the hook
         """The document `data` with what its companion holds."""
         return data
 

@@ -27,7 +27,7 @@ class CatBoost(FlatDialect):
         b"1:\tlearn: 0.6875\ttest: 0.6900\tbest: 0.6900 (1)\ttotal: 126ms\tremaining: 1m 3s\n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         match = _LINE.match(line.text)
         if match is None or not (match["learn"] or match["test"]):

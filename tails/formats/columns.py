@@ -76,7 +76,7 @@ class Columns(Dialect):
             self._headers, self._idle, self._has_rows = found, 0, False
         return bool(found)
 
-    def pass_by(self, sink: Sink) -> None:  # noqa: ARG002
+    def pass_by(self, sink: Sink) -> None:  # noqa: ARG002 - the hook
         """A record of another dialect is a line without a row."""
         self._wait()
 

@@ -28,7 +28,7 @@ class DeepSpeed(FlatDialect):
         b"lr=[1e-05], mom=[[0.8, 0.999]]\n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         text = line.text
         match = _STEPS.match(text) or _ENGINE.match(text) or _TIMER.match(text)

@@ -26,7 +26,7 @@ class EspNet(FlatDialect):
         b"loss=67.5, grad_norm=12.25, optim0_lr0=1.0e-06, train_time=1.5\n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         match = _STRETCH.search(line.text[:_WITHIN])
         if match is None:

@@ -385,6 +385,6 @@ class PatternDialect(FlatDialect):
 
     pattern: ClassVar[re.Pattern[str]]
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         return shape_of(line, needs_step=False) if self.pattern.search(line.text) else None

@@ -79,6 +79,6 @@ class Generated(Dialect):
         usual = sink.step / max(1, max(sink.dialects.values(), default=1))
         return sink.step <= step <= sink.step + _SLACK * usual + 1
 
-    def pass_by(self, sink: Sink) -> None:  # noqa: ARG002
+    def pass_by(self, sink: Sink) -> None:  # noqa: ARG002 - the hook
         """Hears of a record, behind which the run goes on with its own words."""
         self._since = None

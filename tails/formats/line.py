@@ -51,10 +51,10 @@ class Dialect(ABC):
         """Whether a record is begun whose next line must be seen, whatever it holds."""
         return False
 
-    def pass_by(self, sink: Sink) -> None:  # noqa: ARG002
+    def pass_by(self, sink: Sink) -> None:  # noqa: ARG002 - the hook
         """Hears, while open, of a record that another dialect read: what is begun does not go on there."""
         return
 
-    def flush(self, sink: Sink) -> None:  # noqa: ARG002
+    def flush(self, sink: Sink) -> None:  # noqa: ARG002 - the hook
         """Gives what is held back."""
         return

@@ -29,7 +29,7 @@ class LoggableBar(FlatDialect):
         b"Progress on:train 1.25kit/10.0kit rate:1.2it/s remaining:01:20 elapsed:00:03 postfix:loss=3.25\n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         text = line.text
         place = _PLACE.search(text) if len(text) <= _LONGEST else None

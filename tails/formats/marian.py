@@ -35,7 +35,7 @@ class Marian(FlatDialect):
         b"[2021-07-17 12:55:33] [valid] Ep. 1 : Up. 500 : perplexity : 900.5 : new best\n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         text = line.text
         place = _PLACE.match(text) if len(text) <= _LONGEST else None

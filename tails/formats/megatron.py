@@ -47,7 +47,7 @@ class Megatron(FlatDialect):
         b" validation loss at iteration 300 | lm loss value: 2.302474E+00 | lm loss PPL: 9.459206E+00 | \n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         text = line.text
         match = _ITERATION.search(text)

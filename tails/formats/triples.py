@@ -30,7 +30,7 @@ class Triples(FlatDialect):
     tokens = tuple(f" {name} ".encode() for name in _NAMES)
     samples = (b"0 val 10.9500\n0 hella 0.2450\n0 train 10.950000\n1 train 10.650000\n2 train 10.350000\n",)
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         match = _LINE.fullmatch(line.text)
         if match is None:

@@ -26,7 +26,7 @@ class WeNet(FlatDialect):
         b"2023-01-30 18:49:07,107 DEBUG CV Batch 0/100 loss 58.5 loss_att 68.5 history loss 58.0 rank 0\n",
     )
 
-    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002
+    def shape(self, line: Line, sink: Sink) -> Shape | None:  # noqa: ARG002 - the hook
         """The shape of `line`, None when it is not this dialect's."""
         place = _PLACE.search(line.text[:_WITHIN])
         shape = shape_of(line, needs_step=False) if place is not None else None

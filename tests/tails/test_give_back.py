@@ -25,7 +25,7 @@ print(give_back(), before - rss())
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="malloc_trim is of the GNU C library")
 def test_what_is_free_between_what_is_held_is_given_back() -> None:
     made = subprocess.run(
         [sys.executable, "-c", _CHURN], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60

@@ -9,7 +9,7 @@ from textual.geometry import Region
 
 from tests.tui.driver import StillClock, grown, running, source_of
 from trainmon.tui import keys
-from trainmon.tui.screens.painted import PaintedScreen
+from trainmon.tui.screens.run import RunScreen
 from trainmon.tui.span import Span
 from trainmon.tui.widgets.chart_grid import ChartGrid
 from trainmon.tui.widgets.flat import FlatWidget
@@ -57,8 +57,8 @@ async def test_of_the_triage_only_lines_that_say_something_else_are_drawn(monkey
 async def test_a_new_snapshot_is_drawn_at_once_and_no_part_is_woken_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(keys.RUN, (160, 48)) as (app, pilot):
         screen = app.screen
-        assert isinstance(screen, PaintedScreen)
-        source, name = source_of(app), screen.run_id.name  # type: ignore[attr-defined]
+        assert isinstance(screen, RunScreen)
+        source, name = source_of(app), screen.run_id.name
         drawn: list[int] = []
         refresh = screen._compositor_refresh
         monkeypatch.setattr(screen, "_compositor_refresh", lambda: (drawn.append(1), refresh()))
